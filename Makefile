@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # pytest-xdist processes; every test has a separate database
 JOBS   ?= auto
 
-.PHONY: help setup crawl docs test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -103,6 +103,9 @@ bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and th
 
 bench-startup: $(READY) ## Measure how soon a command answers, and a crawl sends its first request
 	@$(BIN)/python -m benchmarks.bench_startup $(ARGS)
+
+bench-hosts: $(READY) ## Measure how one worker visits 5,000 hosts at one request per second each
+	@$(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
 bench-compare: $(READY) ## Run quick benchmarks of two checkouts in turn (OTHER=folder PARTS=queue,commit ROUNDS=5)
 	@$(BIN)/python -m benchmarks.compare $(OTHER) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS))

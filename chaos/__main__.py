@@ -17,7 +17,7 @@ from chaos.progress import RunProgress
 from chaos.report import as_json, show, show_totals
 from chaos.run import Plan, Result, run
 from forager.cli.failures import exit_code_of
-from forager.cli.flags import Flags
+from forager.cli.options import Flags
 from forager.cli.output import show_json
 from forager.logs import configure_logs
 

@@ -11,8 +11,8 @@ from chaos.site import Host, Site
 from chaos.store import looks
 from chaos.store.looks import JobRow, LedgerRow
 from chaos.violation import Promise, Violations
-from forager.archive.errors import ArchiveError
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.db.database import Connection, Database

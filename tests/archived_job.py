@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store
-from forager.archive.inventory import growth_of
+from forager.archive.deletion import growth_of
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from forager.cli.system.config import shown_settings
+from forager.cli.system.doctor import shown_settings
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from uuid import UUID
 
+from forager.analytics.sync import sync_services
 from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.clean_up import delete_orphaned_rows
@@ -17,8 +18,8 @@ from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.semantic import Embedding
 from forager.fetch.client import ClientOptions
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.probe import ProxyProber
+from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.services import index_service
 from forager.metrics.recorder import recording
@@ -74,6 +75,7 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         *DocumentCleanup(database).services(),
         Embedding(*both).service(),
         *ProductArchiver(database, settings).services(),
+        *sync_services(database, settings),
         Service(name="crawl cleanup", every=600.0, step=partial(delete_orphaned_rows, database)),
         Service(name="archive cleanup", every=HOUR, step=partial(clean_up_archive, *both)),
         Service(name="history cleanup", every=HOUR, step=partial(delete_old_history, *both)),

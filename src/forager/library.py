@@ -31,10 +31,13 @@ from forager.index.engine import Engine, open_engine
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
+from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 from forager.products.filters import Filters
-from forager.products.price_history import PriceEntry, price_history
-from forager.products.record import ListedProduct
+from forager.products.offers import ShopOffer, compare_offers
+from forager.products.price_history import PriceEntry, largest_changes, price_history
+from forager.products.record import AlertRule, ListedProduct
 from forager.products.service import list_products
+from forager.products.store.prices import PriceMove
 from forager.settings import Origin, Settings, load_settings, origins
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import Tracked
@@ -222,15 +225,40 @@ class AsyncForager:
         """Products, newest first, a page at a time."""
         return await list_products(self._database, filters, cursor=cursor, limit=limit)
 
-    async def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+    async def history(
+        self, product: str, *, variant: str | None = None, limit: int = 100
+    ) -> list[PriceEntry]:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
-        return (await price_history(self._database, product, limit=limit)).items
+        page = await price_history(self._database, product, variant=variant, limit=limit)
+        return page.items
+
+    async def offers(self, which: str) -> list[ShopOffer]:
+        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
+        return await compare_offers(self._database, which)
+
+    async def changes(
+        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
+    ) -> list[PriceMove]:
+        """The largest price changes in percent, compared with the price at a time."""
+        return await largest_changes(self._database, since, filters, limit=limit)
 
     async def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
     ) -> list[EventRow]:
         """What happened to products and domains, newest first."""
         return (await list_events(self._database, kind=kind, since=since, limit=limit)).items
+
+    async def add_alert(self, rule: NewAlert) -> AlertRule:
+        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+        return await add_alert(self._database, rule)
+
+    async def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
+        """Alert rules by ID, a page at a time."""
+        return await list_alerts(self._database, cursor=cursor, limit=limit)
+
+    async def delete_alert(self, rule_id: int) -> AlertRule:
+        """Delete an alert rule."""
+        return await delete_alert(self._database, rule_id)
 
 
 class Forager:
@@ -400,15 +428,39 @@ class Forager:
         """Products, newest first, a page at a time."""
         return self._call(lambda store: store.products(filters, cursor=cursor, limit=limit))
 
-    def history(self, product: str, *, limit: int = 100) -> list[PriceEntry]:
+    def history(
+        self, product: str, *, variant: str | None = None, limit: int = 100
+    ) -> list[PriceEntry]:
         """Changes of price and availability of a product, by its ID or URL; newest first."""
-        return self._call(lambda store: store.history(product, limit=limit))
+        return self._call(lambda store: store.history(product, variant=variant, limit=limit))
+
+    def offers(self, which: str) -> list[ShopOffer]:
+        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
+        return self._call(lambda store: store.offers(which))
+
+    def changes(
+        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
+    ) -> list[PriceMove]:
+        """The largest price changes in percent, compared with the price at a time."""
+        return self._call(lambda store: store.changes(since, filters, limit=limit))
 
     def events(
         self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
     ) -> list[EventRow]:
         """What happened to products and domains, newest first."""
         return self._call(lambda store: store.events(kind=kind, since=since, limit=limit))
+
+    def add_alert(self, rule: NewAlert) -> AlertRule:
+        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+        return self._call(lambda store: store.add_alert(rule))
+
+    def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
+        """Alert rules by ID, a page at a time."""
+        return self._call(lambda store: store.alerts(cursor=cursor, limit=limit))
+
+    def delete_alert(self, rule_id: int) -> AlertRule:
+        """Delete an alert rule."""
+        return self._call(lambda store: store.delete_alert(rule_id))
 
 
 def open(

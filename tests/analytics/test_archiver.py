@@ -69,7 +69,7 @@ async def test_who_was_looked_for_in_vain_goes(
         cursor = await connection.execute("SELECT id FROM products")
         assert await cursor.fetchall() == [(seen,)]
     [file] = archive_folder(settings).iterdir()
-    assert (await restore_products(database, file)).products == 1
+    assert (await restore_products(database, settings, file)).products == 1
     assert await everything(database) == before
     # and it stays, although nobody has seen it since
     assert await ProductArchiver(database, settings).run_once() == 0
@@ -197,5 +197,5 @@ async def test_killed_anywhere_none_is_lost(
         while await count(database, "products"):
             await ProductArchiver(database, settings).run_once()
     for path in sorted(archive_folder(settings).glob("*.parquet")):
-        await restore_products(database, path)
+        await restore_products(database, settings, path)
     assert await everything(database) == before

@@ -13,7 +13,8 @@ from analytics.lake_rows import ids_in
 from forager.analytics.lake import lake_folder
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.errors import ForagerError, InvalidInput
+from forager.errors import ForagerError, InvalidInput, NotFound
+from forager.images.files import BucketImageFiles
 from forager.parquet import load_pyarrow
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
@@ -30,10 +31,10 @@ async def test_there_and_back(database: Database, settings: Settings) -> None:
     before = await everything(database)
     gone = await archive_products(database, settings, batch=2)
     assert (gone.products, gone.prices, gone.images, len(gone.files)) == (5, 20, 5, 3)
-    assert all(path.parent == archive_folder(settings) for path in gone.files)
+    assert all(Path(path).parent == archive_folder(settings) for path in gone.files)
     assert await count(database, "products") == 1
     assert await count(database, "price_history") == 1
-    back = [await restore_products(database, path) for path in gone.files]
+    back = [await restore_products(database, settings, path) for path in gone.files]
     assert sum(each.products for each in back) == 5
     assert sum(each.prices for each in back) == 20
     assert await everything(database) == before
@@ -41,10 +42,27 @@ async def test_there_and_back(database: Database, settings: Settings) -> None:
         cursor = await connection.execute("SELECT DISTINCT status, content_hash FROM images")
         assert await cursor.fetchall() == [("pending", None)]
     # a second time there is nothing to do
-    again = await restore_products(database, gone.files[0])
+    again = await restore_products(database, settings, gone.files[0])
     assert (again.products, again.prices, again.skipped) == (0, 0, 2)
     # new rows get numbers of their own
     assert await add_product(database, 100) > seen
+
+
+async def test_there_and_back_in_an_object_store(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_unseen(database, 1)
+    before = await everything(database)
+    bucket = BucketImageFiles("memory:///")
+    monkeypatch.setattr(archiving, "image_files_at", lambda _: bucket)
+    remote = settings.model_copy(update={"archive_url": "s3://bucket/forager"})
+    [name] = (await archive_products(database, remote)).files
+    assert name.startswith("archived-products/")
+    assert not archive_folder(remote).exists()
+    assert (await restore_products(database, remote, name)).products == 1
+    assert await everything(database) == before
+    with pytest.raises(NotFound):
+        await restore_products(database, remote, "archived-products/0.parquet")
 
 
 async def test_who_was_seen_stays(database: Database, settings: Settings) -> None:
@@ -63,7 +81,7 @@ async def test_a_product_that_is_back_is_left_alone(database: Database, settings
         await connection.execute("DELETE FROM crawl_tasks")
     new = await add_product(database, 1)
     before = await everything(database)
-    back = await restore_products(database, file)
+    back = await restore_products(database, settings, file)
     assert (back.products, back.prices, back.skipped) == (0, 0, 1)
     assert await everything(database) == before
     assert await count(database, "products") == 1
@@ -75,13 +93,13 @@ async def test_a_task_or_a_domain_may_be_gone(database: Database, settings: Sett
     [file] = (await archive_products(database, settings)).files
     async with database.connection() as connection:
         await connection.execute("DELETE FROM crawl_tasks")
-    assert (await restore_products(database, file)).products == 1
+    assert (await restore_products(database, settings, file)).products == 1
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT crawl_task_id FROM products")
         assert await cursor.fetchall() == [(None,)]
         await connection.execute("DELETE FROM products")
         await connection.execute("DELETE FROM domains")
-    back = await restore_products(database, file)
+    back = await restore_products(database, settings, file)
     assert (back.products, back.skipped) == (0, 1)
 
 
@@ -126,24 +144,26 @@ async def test_killed_anywhere_none_is_lost(
         while await count(database, "products"):
             await archive_products(database, settings, batch=5)
     for path in sorted(archive_folder(settings).glob("*.parquet")):
-        await restore_products(database, path)
+        await restore_products(database, settings, path)
     assert await everything(database) == before
 
 
 async def test_what_was_restored_stays(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     [file] = (await archive_products(database, settings)).files
-    await restore_products(database, file)
+    await restore_products(database, settings, file)
     assert (await archive_products(database, settings)).products == 0
     async with database.connection() as connection:
         await connection.execute("UPDATE products SET restored_at = now() - interval '181 days'")
     assert (await archive_products(database, settings)).products == 1
 
 
-async def test_other_files_are_refused(database: Database, tmp_path: Path) -> None:
+async def test_other_files_are_refused(
+    database: Database, settings: Settings, tmp_path: Path
+) -> None:
     other = tmp_path / "other.parquet"
-    with pytest.raises(InvalidInput, match="no file of archived products"):
-        await restore_products(database, other)
+    with pytest.raises(InvalidInput, match="not a file of archived products"):
+        await restore_products(database, settings, other)
     other.write_bytes(b"PAR1 and nothing")
-    with pytest.raises(InvalidInput, match="no file of archived products"):
-        await restore_products(database, other)
+    with pytest.raises(InvalidInput, match="not a file of archived products"):
+        await restore_products(database, settings, other)

@@ -13,6 +13,7 @@ from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.jobs.queue import Queue
+from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.webhooks.service import NewWebhook, Webhooks
@@ -24,8 +25,8 @@ METHODS = ("get", "post", "put", "patch", "delete")
 # Paths with these are answered to their owner alone; what the others name is the installation's.
 OWNED = frozenset({"job_id", "crawl_id", "source_id"})
 SHARED = frozenset(
-    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "name", "host",
-     "proxy_id", "key_id", "user_id"}
+    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "rule_id", "name",
+     "host", "proxy_id", "key_id", "user_id"}
 )  # fmt: skip
 
 # asking through a proxy or following a job that goes on takes as long as it takes
@@ -81,6 +82,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
         new_id(),
     )
     issued = await Webhooks(database, Vault(settings)).add(NewWebhook("https://hooks.example.org/"))
+    rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
     return {
         "product_id": str(product_id),
         "position": "0",
@@ -88,6 +90,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
         "error_id": str(error),
         "letter_id": str(await add_letter(database)),
         "webhook_id": str(issued.webhook.id),
+        "rule_id": str(rule.id),
         "name": "generic",
     }
 

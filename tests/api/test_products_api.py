@@ -13,8 +13,8 @@ import pytest
 
 from api.client import Api
 from forager.access.caller import Scope
-from forager.api.downloads import DOWNLOADS
 from forager.api.services import AUDITS
+from forager.api.streams import DOWNLOADS
 from forager.db.database import Database
 from forager.settings import Settings
 from images.stored_image import PIXEL, store_image

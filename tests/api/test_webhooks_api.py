@@ -173,3 +173,23 @@ async def test_operators_look_and_admins_change(keyed: Keyed) -> None:
         assert (await operator.post(f"{path}/{action}")).status == 403, action
     assert (await operator.send("DELETE", path)).status == 403
     assert (await operator.post("/api/v1/webhooks", {"url": "https://b.example/"})).status == 403
+
+
+async def test_alert_rules(api: Api, keyed: Keyed, database: Database) -> None:
+    product = await add_product(database, 1)
+    below = {"kind": "price_below", "amount": "40", "currency": "eur", "product": str(product)}
+    made = await api.post("/api/v1/alerts", below)
+    assert made.status == 201, made.body
+    expected = {"amount": "40", "currency": "EUR", "product_id": product, "selection": {}}
+    assert made.json.items() >= expected.items()
+    assert (await api.post("/api/v1/alerts", below)).status == 409
+    assert (await api.post("/api/v1/alerts", {"kind": "new_low"})).status == 422
+    reader = await keyed(Scope.READ)
+    assert [rule["id"] for rule in (await reader.get("/api/v1/alerts")).json["items"]] == [
+        made.json["id"]
+    ]
+    path = f"/api/v1/alerts/{made.json['id']}"
+    assert (await reader.send("DELETE", path)).status == 403
+    operator = await keyed(Scope.OPERATE)
+    answers = [(await operator.send("DELETE", path)).status for _ in range(2)]
+    assert answers == [200, 404]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from archive_samples import body_of, no_register, packed
 
-from forager.archive.errors import StorageFull
-from forager.archive.export import ExportReport, warc_codec, write_warc
 from forager.archive.local import LocalStorage
-from forager.archive.record import Codec
+from forager.archive.reader import ExportReport, warc_codec, write_warc
+from forager.archive.record import Codec, StorageFull
 from forager.archive.segment import ArchiveRef
 from forager.archive.wholefile import whole_file
 from forager.archive.writer import ArchiveWriter

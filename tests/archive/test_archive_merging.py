@@ -17,8 +17,7 @@ from obstore.store import LocalStore
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
 from forager.archive import merging, store
 from forager.archive.audit import Finding, Trouble, audit, mend
-from forager.archive.deletion import plan_prune, prune
-from forager.archive.inventory import find_orphans
+from forager.archive.deletion import find_orphans, plan_prune, prune
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import read_response

@@ -13,12 +13,12 @@ from obstore.store import LocalStore
 
 from archived_job import html, rows_of, select_refs, start_job
 from forager.archive.deletion import plan_prune, prune
-from forager.archive.errors import ArchiveError
 from forager.archive.local import LocalStorage
 from forager.archive.migration import Move
 from forager.archive.objects import ObjectStorage
 from forager.archive.options import MovingStorage, archive_options, is_same_place, place_name
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage

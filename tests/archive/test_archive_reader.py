@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from archive_samples import body_of, no_register, packed, page
 
-from forager.archive.errors import DamagedRecord
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_record, read_response
-from forager.archive.record import Codec, InfoRecord, compress, pack
+from forager.archive.record import Codec, DamagedRecord, InfoRecord, compress, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from archive_samples import NAME, body_of, storage_of
 
-from forager.archive.errors import ArchiveError, DamagedRecord, SegmentExists, StorageFull
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import SegmentScan, read_response
+from forager.archive.record import ArchiveError, DamagedRecord, SegmentExists, StorageFull
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, open_storage
 from forager.errors import InvalidInput, NotFound

@@ -20,12 +20,12 @@ from forager.archive.deletion import (
     clean_up_archive,
     delete_segment,
     finish_deletions,
+    growth_of,
     plan_prune,
     prune,
 )
-from forager.archive.errors import StorageFull
-from forager.archive.inventory import growth_of
 from forager.archive.reader import read_response
+from forager.archive.record import StorageFull
 from forager.archive.retention import Policy, Reason
 from forager.archive.segment import ArchiveRef, Growth, parse_ref
 from forager.archive.storage import Storage, open_storage

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from archive_samples import body_of, no_register, packed, page, storage_of
 
-from forager.archive.errors import ArchiveError, SegmentExists, StorageFull
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_response
-from forager.archive.record import Codec
+from forager.archive.record import ArchiveError, Codec, SegmentExists, StorageFull
 from forager.archive.segment import parse_segment_name
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput

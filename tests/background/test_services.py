@@ -302,6 +302,10 @@ async def test_an_outage_is_not_blamed_on_an_item() -> None:
 async def test_names_are_unique(database: Database, settings: Settings) -> None:
     names = [each.name for each in worker_services(database, settings, new_id())]
     assert len(names) == len(set(names))
+    assert "analytics sync" not in names
+    hourly = settings.model_copy(update={"analytics_sync_every": 3600.0})
+    named = {each.name: each for each in worker_services(database, hourly, new_id())}
+    assert await named["analytics sync"].step() == 0
 
 
 # --- an outage of the database -------------------------------------------------------------------

@@ -64,5 +64,5 @@ def test_a_command_does_not_import_the_others() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
     imported = answer.stdout.splitlines()[-1].split()
-    assert "forager.cli.system.config" in imported
+    assert "forager.cli.system.doctor" in imported
     assert "forager.cli.crawls.crawl" not in imported

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from forager.cli import output
 from forager.cli.options import grouped, option
-from forager.cli.progress import Steps
+from forager.cli.output import Steps
 from forager.db.cursor import Page
 
 app = typer.Typer()
@@ -94,7 +94,7 @@ def test_amounts_stay_exact_and_intervals_are_seconds() -> None:
 def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
-    monkeypatch.setattr("forager.cli.progress.PLAIN_INTERVAL", 0.0)
+    monkeypatch.setattr("forager.cli.output.PLAIN_INTERVAL", 0.0)
     with Steps("pages") as steps, Steps("hidden", 2, shown=False) as hidden:
         steps.show(3)
         steps.show(4, total=9)

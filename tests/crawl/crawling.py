@@ -11,10 +11,9 @@ import pytest
 import zstandard
 
 from forager.crawl.batch import Batch, Committer
-from forager.crawl.kind import CRAWL
 from forager.crawl.options import crawl_options
 from forager.crawl.report import crawl_report
-from forager.crawl.service import request_crawl
+from forager.crawl.service import CRAWL, request_crawl
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.context import JobContext

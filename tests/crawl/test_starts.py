@@ -93,3 +93,14 @@ async def test_one_bad_start_of_several_fails_alone(crawls: Crawls, site: Site) 
     assert crawled.pages() == {f"{site.url}/"}
     assert crawled.ledger["failed_by_reason"] == {"network": 2}
     assert crawled.job.status is Status.COMPLETED
+
+
+async def test_the_error_that_ends_a_run_is_logged_with_its_job(crawls: Crawls, site: Site) -> None:
+    site.pages["/robots.txt"] = text("User-agent: *\nDisallow: /")
+    crawled = await crawls.run(f"{site.url}/")
+    message = failed_at_once(crawled)
+    [(job_id, stage, logged)] = await crawls.sql(
+        "SELECT job_id, stage, error_message FROM error_logs"
+    )
+    assert (job_id, stage) == (crawled.job.id, "job")
+    assert logged in message

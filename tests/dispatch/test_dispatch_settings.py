@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from forager.db.database import Database
 from forager.dispatch.services import dispatch_services
 from forager.doctor.check import Level
-from forager.doctor.external import check_broker
+from forager.doctor.server import check_broker
 from forager.errors import InvalidInput
 from forager.settings import Dispatch, Settings, load_settings
 

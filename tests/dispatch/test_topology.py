@@ -32,6 +32,11 @@ def test_only_workers_with_a_browser_consume_what_needs_one() -> None:
     }
 
 
+def test_a_worker_of_one_stage_leaves_the_other_queues_alone() -> None:
+    assert {route.stage for route in routes_of("eu", "download")} == {"crawl", "render"}
+    assert {route.stage for route in routes_of("eu", "parse")} == {"parse"}
+
+
 def test_a_worker_of_a_region_hears_of_both_and_of_its_own_first() -> None:
     routes = routes_of("eu")
     assert {route.region for route in routes} == {None, "eu"}

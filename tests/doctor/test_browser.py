@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forager.doctor.check import Level
-from forager.doctor.external import check_browser
+from forager.doctor.server import check_browser
 from forager.render.finding import INSTALL
 from forager.settings import Settings
 

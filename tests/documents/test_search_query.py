@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.documents.search.query import MAX_TERMS, Kind, parse_query
 from forager.documents.search.snippets import LENGTH, make_snippet, text_to_mark
+from forager.documents.search.tsquery import MAX_TERMS, Kind, parse_query
 
 
 def read(text: str) -> list[list[str]]:

@@ -7,7 +7,7 @@ import pytest
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.hit import preferred_language
-from forager.documents.search.query import closest, distance
+from forager.documents.search.tsquery import closest, distance
 from search_corpus import Corpus, Page, Sections
 
 INDEX = "\n".join(f"- [{name}](https://d.example/lib#{name})" for name in ("gather", *"abcdefghij"))

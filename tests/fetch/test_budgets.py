@@ -739,6 +739,15 @@ async def test_each_proxy_keeps_a_pace_of_its_own(database: Database, open_budge
     assert closest(times[2]) >= gap
 
 
+async def test_a_domain_may_set_the_rate_of_each_proxy(
+    database: Database, open_budgets: Open
+) -> None:
+    await add_row(database, proxy_rate=2.5, crawl_delay_seconds=0.3)
+    budgets = await open_budgets()
+    times = await granted(budgets, await add_proxy(database, 1), 3)
+    assert closest(times) >= 0.4 * (1 - LATE) - MICROSECOND
+
+
 async def test_the_total_holds_for_all_proxies(database: Database, open_budgets: Open) -> None:
     proxies = [await add_proxy(database, port) for port in (1, 2)]
     delay = 0.1

@@ -139,3 +139,20 @@ async def test_a_change_reaches_a_running_crawl(domains: Domains, database: Data
         state = budgets.state("shop.example")
     assert state is not None
     assert (state.delay, state.permits) == (3, 2)
+
+
+async def test_several_domains_are_changed_together(domains: Domains) -> None:
+    for host in ("shop.example", "a.shop.example", "b.shop.example", "axshop.example"):
+        await domains.add(host)
+    changes = DomainChanges(proxy_rate=2.5)
+    changed = await domains.set_many(["*.shop.example", "shop.example", "a.shop.example"], changes)
+    names = ["a.shop.example", "b.shop.example", "shop.example"]
+    assert [(d.domain_name, d.proxy_rate) for d in changed] == [(name, 2.5) for name in names]
+    with pytest.raises(NotFound):
+        await domains.set_many(["shop.example", "other.example"], DomainChanges(proxy_rate=None))
+    assert (await domains.get("shop.example")).proxy_rate == 2.5
+    with pytest.raises(NotFound, match="matches"):
+        await domains.set_many(["*.org"], changes)
+    for rate in (0.5, 6, float("nan")):
+        with pytest.raises(InvalidInput, match="1 to 5"):
+            await domains.set_many(["shop.example"], DomainChanges(proxy_rate=rate))

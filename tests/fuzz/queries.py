@@ -5,8 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from forager.documents.search.hit import SearchCursor, decode, encode
-from forager.documents.search.query import MAX_TERMS, Kind, Query, Term, parse_query
-from forager.documents.search.tsquery import Reading, build
+from forager.documents.search.tsquery import (
+    MAX_TERMS,
+    Kind,
+    Query,
+    Reading,
+    Term,
+    build,
+    parse_query,
+)
 from forager.errors import InvalidInput
 from forager.extract.identifiers import identifier_lexemes
 from fuzz.target import Target, assert_storable, text_of

@@ -5,9 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from forager.archive.errors import DamagedRecord
 from forager.archive.reader import parse_record, parse_response
-from forager.archive.record import Codec, ResponseRecord, compress, frame_decoder, unpack
+from forager.archive.record import (
+    Codec,
+    DamagedRecord,
+    ResponseRecord,
+    compress,
+    frame_decoder,
+    unpack,
+)
 from forager.archive.segment import parse_ref, parse_segment_name
 from forager.errors import InvalidInput
 from fuzz.target import Target, split_line, text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.record import ProductImage

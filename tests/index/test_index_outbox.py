@@ -20,8 +20,7 @@ from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.engine import AWAY, Engine, open_engine
 from forager.index.feeder import Feeder
-from forager.index.kind import EngineRefused, Kind
-from forager.index.mapping import LAYOUT
+from forager.index.kind import LAYOUT, EngineRefused, Kind
 from forager.index.services import forget_unfed_indexes
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed

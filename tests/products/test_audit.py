@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from forager.cli.flags import Flags
+from forager.cli.options import Flags
 from forager.cli.products.products import audit as audit_command
 from forager.db.database import Database
 from forager.images.files import image_path, open_image_files

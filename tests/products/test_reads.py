@@ -20,7 +20,14 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import Availability, Product, ProductImage
 from forager.products import export
-from forager.products.export import Export, ExportFormat, amount_text, export_products, export_size
+from forager.products.export import (
+    Export,
+    ExportContent,
+    ExportFormat,
+    amount_text,
+    export_products,
+    export_size,
+)
 from forager.products.filters import Filters, Order, Place, encode_place
 from forager.products.price_history import price_history
 from forager.products.record import ListedProduct
@@ -404,7 +411,7 @@ async def test_files_are_read_back(shop: Shop, chunk: int, monkeypatch: pytest.M
 async def test_files_of_histories_and_of_nothing(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "HISTORIES", 1)
+    monkeypatch.setattr(export, "SMALL_CHUNK", 1)
     for format_ in ExportFormat:
         assert isinstance(await exported(shop, format_), bytes)
     await shop.stock(CATALOGUE)
@@ -413,15 +420,16 @@ async def test_files_of_histories_and_of_nothing(
     rows = [
         json.loads(line)
         for line in (
-            await exported(shop, ExportFormat.JSONL, history=True, filters=filters)
+            await exported(shop, ExportFormat.JSONL, content=ExportContent.HISTORY, filters=filters)
         ).splitlines()
     ]
     assert [(row["price"], row["percent"]) for row in rows] == [("900", None), ("450", -50.0)]
-    text = (await exported(shop, ExportFormat.CSV, history=True)).decode()
+    text = (await exported(shop, ExportFormat.CSV, content=ExportContent.HISTORY)).decode()
     assert len(list(csv.DictReader(io.StringIO(text, newline="")))) == 6
     since = datetime.now(UTC) + timedelta(days=1)
-    assert await exported(shop, ExportFormat.JSONL, history=True, since=since) == b""
-    binary = await exported(shop, ExportFormat.PARQUET, history=True)
+    later = await exported(shop, ExportFormat.JSONL, content=ExportContent.HISTORY, since=since)
+    assert later == b""
+    binary = await exported(shop, ExportFormat.PARQUET, content=ExportContent.HISTORY)
     assert pyarrow.parquet.read_table(io.BytesIO(binary)).num_rows == 6
     assert await export_size(shop.database, Export(ExportFormat.CSV, filters)) == 1
 

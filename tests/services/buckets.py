@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from archived_job import select_refs
-from forager.archive.bucket import BucketLimits
+from forager.archive.objects import BucketLimits
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage

@@ -16,7 +16,7 @@ from forager.dispatch.message import DEAD, DELIVERY_LIMIT, Band, Route
 from forager.dispatch.relay import Relay
 from forager.dispatch.services import Sweeper
 from forager.doctor.check import Level
-from forager.doctor.external import check_broker
+from forager.doctor.server import check_broker
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.holds import Holds

@@ -17,7 +17,7 @@ from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import Relay
 from forager.dispatch.services import Sweeper
 from forager.doctor.check import Level
-from forager.doctor.external import check_broker
+from forager.doctor.server import check_broker
 from forager.logs import configure_logs
 from forager.metrics.recorded import DISPATCHED
 from forager.outbox.message import RetryPolicy

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from forager.db.database import Database
 from forager.doctor.check import Level
-from forager.doctor.external import check_search
+from forager.doctor.server import check_search
 from forager.documents import publication
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search import SearchPage, SearchRequest, search
@@ -31,8 +31,7 @@ from forager.index import engine as choice
 from forager.index import store as index_store
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
-from forager.index.kind import EngineUnavailable, Kind
-from forager.index.mapping import LAYOUT
+from forager.index.kind import LAYOUT, EngineUnavailable, Kind
 from forager.index.services import forget_unfed_indexes
 from forager.index.writing import Action, IndexWriter, payload_of, send
 from forager.logs import configure_logs

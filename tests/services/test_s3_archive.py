@@ -11,14 +11,13 @@ import pytest
 from archived_job import Settled, rows_of, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
 from forager.archive.audit import Finding, audit
-from forager.archive.bucket import open_bucket_store
 from forager.archive.deletion import clean_up_archive
-from forager.archive.errors import StorageAway
 from forager.archive.local import LocalStorage
 from forager.archive.merging import merge_segments
 from forager.archive.migration import Move
-from forager.archive.objects import ObjectStorage, open_bucket
+from forager.archive.objects import ObjectStorage, open_bucket, open_bucket_store
 from forager.archive.options import MovingStorage, archive_options
+from forager.archive.record import StorageAway
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl import engine

@@ -8,8 +8,8 @@ from hashlib import sha256
 
 import pytest
 
-from forager.archive.errors import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
+from forager.archive.record import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import put_checked
 from forager.doctor import Level

@@ -13,7 +13,7 @@ from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.workers import Registration
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.store.claims import claim_queued

@@ -28,6 +28,7 @@ from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
 from forager.parquet import load_pyarrow
+from forager.services.service import Service
 from forager.settings import Settings
 
 # rows in memory at a time, and in one file at most
@@ -77,6 +78,18 @@ async def sync(
         if settings.clickhouse_url is not None:
             loaded = await load(settings.clickhouse_url, folder, manifest, progress)
     return Synced(rows, len(manifest.files), horizon, folder, loaded)
+
+
+def sync_services(database: Database, settings: Settings) -> list[Service]:
+    """The background sync, if a setting asks for it."""
+    if settings.analytics_sync_every is None:
+        return []
+
+    async def run_once() -> int:
+        return sum((await sync(database, settings)).rows.values())
+
+    every = settings.analytics_sync_every
+    return [Service(name="analytics sync", every=every, step=run_once, first_within=every)]
 
 
 async def _opened(database: Database, folder: Path) -> Manifest:

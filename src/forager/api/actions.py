@@ -80,6 +80,10 @@ ACTIONS: dict[str, Forms] = {
     "products list": _on("Products", "GET /products"),
     "products search": _on("Products", "GET /products"),
     "products show": _on("Products", "GET /products/{product_id}", "GET /products/by-url"),
+    "products offers": _on(
+        "Products", "GET /products/{product_id}/offers", "GET /products/offers"
+    ),
+    "products changes": _on("Products", "GET /products/changes"),
     "products history": _on("Products", "GET /products/{product_id}/history"),
     "products image": _on("Products", "GET /products/{product_id}/images/{position}"),
     "products export": _on("Products", "GET /products/export"),
@@ -128,6 +132,9 @@ ACTIONS: dict[str, Forms] = {
     "proxies disable": _on("Proxies", "POST /proxies/{proxy_id}/disable", button="Disable"),
     "proxies remove": _on("Proxies", "DELETE /proxies/{proxy_id}", button="Remove"),
     "events list": _on("Events", "GET /events"),
+    "alerts add": _on("Alerts", "POST /alerts", button="Add"),
+    "alerts list": _on("Alerts", "GET /alerts"),
+    "alerts delete": _on("Alerts", "DELETE /alerts/{rule_id}", button="Delete"),
     "webhooks add": _on("Webhooks", "POST /webhooks", button="Add"),
     "webhooks list": _on("Webhooks", "GET /webhooks"),
     "webhooks show": _on("Webhooks", "GET /webhooks/{webhook_id}"),

@@ -1,4 +1,4 @@
-"""Limits on what comes in: requests at a time, the size of a body, and the length of a list."""
+"""Limits on requests at a time, the size of a body, the length of a list and heavy work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Middleware: metrics and traces of every request, and ETags of answers to GET.
+"""Middleware: request IDs, metrics and traces of every request, and ETags of answers to GET.
 
 A body below /api must hold nothing that changes by itself, such as the current time.
 """

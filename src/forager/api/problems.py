@@ -16,7 +16,7 @@ from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
 from forager.analytics.clickhouse import ClickHouseAway
 from forager.api.actions import as_call
 from forager.api.observation import current_request_id
-from forager.archive.errors import StorageAway
+from forager.archive.record import StorageAway
 from forager.errors import (
     AlreadyThere,
     DatabaseUnavailable,

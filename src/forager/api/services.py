@@ -1,4 +1,4 @@
-"""What endpoints call: the services, put together for one request."""
+"""The services that endpoints call, put together for one request, and answers kept briefly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-sent events: progress as it happens.
+"""Server-sent events of the progress of jobs, and downloads of files as they are written.
 
 One look at the database per interval serves everybody who watches in this process, however many
 they are and whichever jobs they watch. Nobody watches: nobody looks.
@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
 import psycopg
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
+from forager.api.limits import Slots
 from forager.api.models.crawls import CrawlProgress
 from forager.api.models.jobs import JobEvent
+from forager.api.services import Services
 from forager.crawl.report import CrawlReport, crawl_reports
 from forager.db.database import Database
-from forager.errors import DatabaseUnavailable, NotYet
+from forager.errors import DatabaseUnavailable, NotFound, NotYet
 from forager.jobs import job as jobs
 from forager.jobs.history import events_of_many
 from forager.jobs.lifecycle import FINISHED
 from forager.logs import get_logger
+from forager.products.export import ExportFormat
+from forager.products.lookup import find_image, read_image
 
 log = get_logger("api")
 
@@ -175,3 +181,81 @@ def _message(kind: str, data: str, event_id: int | None = None) -> bytes:
     head = "" if event_id is None else f"id: {event_id}\n"
     # JSON has no raw line breaks, so one data line holds all of it
     return f"{head}event: {kind}\ndata: {data}\n\n".encode()
+
+
+# of files of products
+MEDIA_TYPES = {
+    ExportFormat.CSV: "text/csv; charset=utf-8",
+    ExportFormat.JSONL: "application/x-ndjson",
+    ExportFormat.PARQUET: "application/vnd.apache.parquet",
+}
+
+DOWNLOADS = Slots(4, "an export")
+
+
+class Download(StreamingResponse):
+    """A file whose making takes a slot for as long as it lasts. The name is always our own."""
+
+    def __init__(self, parts: AsyncGenerator[bytes, None], name: str, media_type: str) -> None:
+        self._parts = parts
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+        }
+        super().__init__(parts, headers=headers, media_type=media_type)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with DOWNLOADS.taken():
+                await super().__call__(scope, receive, send)
+        finally:
+            await self._parts.aclose()
+
+
+async def download(parts: AsyncIterator[bytes], name: str, media_type: str) -> Download:
+    """The answer; what cannot be done at all is said before the file has begun."""
+    first = await anext(parts)
+    return Download(_again(first, parts), name, media_type)
+
+
+async def _again(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for part in rest:
+        yield part
+
+
+def response_file(body: bytes, name: str) -> Response:
+    """An archived body for download; browsers never show it, because it belongs to another site."""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return Response(body, media_type="application/octet-stream", headers=headers)
+
+
+# kinds that are nothing but pixels
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "image/bmp")
+# an image came from somebody else's server: whatever is in it, it is shown and nothing more
+IMAGE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, max-age=3600",
+}
+
+
+async def image_answer(
+    here: Services, product_id: int, position: int, if_none_match: str
+) -> Response:
+    """One of a product's images, or that it is the one the browser has."""
+    found = await find_image(here.database, product_id, position)
+    etag = f'"{found.content_hash.hex()}"'
+    headers = {**IMAGE_HEADERS, "ETag": etag}
+    if etag in if_none_match:
+        return Response(status_code=304, headers=headers)
+    if found.media_type not in IMAGE_TYPES:
+        raise NotFound(f"image {position} of product {product_id} is of a kind that is not shown")
+    data = await read_image(here.settings, found)
+    return Response(data, headers=headers, media_type=found.media_type)

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
-from forager.archive.errors import ArchiveError, DamagedRecord
 from forager.archive.reader import SegmentScan, read_record
+from forager.archive.record import ArchiveError, DamagedRecord
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.archive.storage import Storage, StoredSegment

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from forager.archive.errors import ArchiveError, DamagedRecord, disk_errors
+from forager.archive.record import ArchiveError, DamagedRecord, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment, in_thread
 from forager.errors import InvalidInput, NotFound

@@ -1,12 +1,14 @@
-"""WARC 1.1 records, built from what the client handed over. Every value in them may be hostile."""
+"""WARC 1.1 records, built from responses whose every value may be hostile; archive errors."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +19,8 @@ from uuid import uuid4
 import zstandard
 
 from forager import __version__
-from forager.archive.errors import DamagedRecord
+from forager.errors import DiskFull, ForagerError, NotFound
+from forager.hints import Hint, action
 
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
@@ -281,3 +284,47 @@ def _uri(url: str) -> str:
 
 def _timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class ArchiveError(ForagerError):
+    """The archive cannot be used."""
+
+
+class StorageFull(ArchiveError, DiskFull):
+    """The archive's storage is full; work waits until it is not."""
+
+
+class StorageAway(DiskFull):
+    """The archive's storage does not answer, or does not let us in; work waits until it does.
+
+    Not an ArchiveError: nothing is wrong with the record that was asked for.
+    """
+
+
+class SegmentExists(ArchiveError):
+    """A segment of this name exists already; segments are never reopened."""
+
+
+class DamagedRecord(ArchiveError):
+    """The bytes in the archive are not the record that was written."""
+
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def disk_errors(segment: str) -> Iterator[None]:
+    """Turn what the operating system says about a segment's file into the family's words."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise SegmentExists(f"archive segment {segment} exists already") from error
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no archive segment {segment}") from error
+    except OSError as error:
+        if error.errno in FULL:
+            raise StorageFull(
+                f"no space to write archive segment {segment}: {error.strerror}",
+                hint=Hint("Free some space, or delete old segments: {}", action("archive prune")),
+            ) from error
+        raise ArchiveError(f"archive segment {segment}: {error.strerror or error}") from error

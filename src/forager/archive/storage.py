@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.errors import InvalidInput
 

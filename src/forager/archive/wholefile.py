@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from forager.archive.errors import FULL, StorageFull
+from forager.archive.record import FULL, StorageFull
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.hints import Hint, Option
 from forager.permissions import private_opener

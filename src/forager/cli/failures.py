@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
-from forager.cli.flags import Flags
+from forager.cli.options import Flags
 from forager.cli.output import clean
 from forager.errors import ErrorKind, ForagerError, WorkFailed
 from forager.hints import Hint

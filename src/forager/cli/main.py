@@ -16,7 +16,7 @@ from typer.main import get_group
 
 from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
-from forager.cli.flags import Flags
+from forager.cli.options import Flags
 from forager.cli.running import leave_on_sigterm
 
 # one line breaks into a paragraph of its own only at an empty line
@@ -49,13 +49,14 @@ COMMANDS = {
     "domains": ("network.domains:app", "Hosts, their crawl settings and throttling."),
     "proxies": ("network.proxies:app", "Proxies for crawls, and their health."),
     "events": ("network.events:app", "Events of products and domains."),
+    "alerts": ("products.alerts:app", "Alert rules on prices and stock."),
     "webhooks": ("network.webhooks:app", "Webhook URLs and their deliveries."),
     "parsers": ("products.parsers:app", "Site parsers: test, compare, roll out, roll back."),
     "keys": ("system.keys:app", "API keys, their scopes and quotas."),
     "analytics": ("products.analytics:app", "Export to Parquet files; query them."),
     "archive": ("system.archive:app", "Raw responses: show, verify, move, delete."),
     "db": ("system.db:app", "Schema, backups and the embedded server."),
-    "config": ("system.config:app", "Show the settings."),
+    "config": ("system.doctor:app", "Show the settings."),
 }
 
 
@@ -210,7 +211,7 @@ def run(arguments: Sequence[str]) -> int:
 def _unwritten(error: OSError, code: int) -> int:
     """The last output was lost: fine if the reader has left, a failure if the disk is full."""
     from forager.cli.failures import exit_code_of
-    from forager.cli.flags import Flags
+    from forager.cli.options import Flags
     from forager.cli.output import silence_stdout
 
     silence_stdout()

@@ -1,18 +1,23 @@
-"""Options that several commands share, and groups of options declared once as a dataclass."""
+"""Global options and options that several commands share; options declared as a dataclass."""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from forager.amounts import parse_duration
 from forager.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from forager.settings import Settings
+
 
 MAX_LIST = 1000
 
@@ -115,3 +120,42 @@ def _ago(text: str) -> datetime:
             f"{text[:60]!r} is neither a time nor an age",
             hint="Write it as 2d, 12h, 90min, 2026-01-31 or 2026-01-31T12:00Z.",
         ) from None
+
+
+# a command that answers a question has no need to tell how it went about it
+ONE_SHOT_LOG_LEVEL = "warning"
+
+
+@dataclass(slots=True)
+class Flags:
+    """What was given before the command; the settings once a command has asked for them."""
+
+    given: dict[str, Any] = field(default_factory=dict)
+    settings: Settings | None = None
+
+    def load(self, *, quiet: bool = True, **more: Any) -> Settings:
+        """Read the settings and set up logs; `quiet` commands log warnings only, unless told."""
+        from forager.logs import configure_logs
+        from forager.settings import Origin, load_settings, origins
+
+        self.given |= {name: value for name, value in more.items() if value is not None}
+        overrides = dict(self.given)
+        if quiet and origins(self.given)["log_level"] is Origin.DEFAULT:
+            overrides["log_level"] = ONE_SHOT_LOG_LEVEL
+        self.settings = load_settings(**overrides)
+        configure_logs(self.settings.log_level, self.settings.log_format, announces=True)
+        return self.settings
+
+    @property
+    def debugging(self) -> bool:
+        """Whether tracebacks were asked for; must be known even when the settings are wrong."""
+        if self.settings is not None:
+            return self.settings.log_level.lower() == "debug"
+        level = self.given.get("log_level") or os.environ.get("FORAGER_LOG_LEVEL", "")
+        return str(level).lower() == "debug"
+
+
+def flags_of(context: typer.Context) -> Flags:
+    flags = context.find_object(Flags)
+    assert flags is not None  # the root command makes one
+    return flags

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from forager.cli.failures import INTERRUPTED, TERMINATED, USAGE, Declined, complain
-from forager.cli.flags import flags_of
+from forager.cli.options import flags_of
 from forager.errors import ForagerError, InvalidInput
 
 if TYPE_CHECKING:

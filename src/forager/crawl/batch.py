@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from forager.archive import store as archive_store
-from forager.archive.inventory import growth_of
+from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.crawl import store

@@ -21,8 +21,7 @@ from forager.crawl.service import KIND, seal_options
 from forager.db.database import Database
 from forager.db.patience import Within
 from forager.documents import sources
-from forager.documents.generation import Source
-from forager.documents.schedule import Schedule, parse_cron, parse_every
+from forager.documents.generation import Schedule, Source, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound
 from forager.secrets import Vault
 from forager.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -36,7 +36,7 @@ from forager.crawl.visitor import Visitor
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents.writer import GenerationWriter
-from forager.errors import GiveUp, InvalidInput
+from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, InvalidInput, LeaseLost
 from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
@@ -54,6 +54,8 @@ from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.tasks.causes import cause_of
+from forager.tasks.store.errors import insert_job_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,19 @@ class _Crawl:
 
 
 async def crawl(context: JobContext) -> Outcome:
-    """Run a crawl from its last commit. All that it needs is made anew, and gone at its end."""
+    """Run a crawl from its last commit, and record the error that ends the run, if one does."""
+    try:
+        return await _run(context)
+    except (LeaseLost, DatabaseUnavailable, DiskFull):
+        raise  # the run is resumed, or another one has taken over
+    except Exception as error:
+        with suppress(DatabaseUnavailable, DiskFull):
+            async with context.database.connection() as connection:
+                await insert_job_error(connection, context.job.id, cause_of(error), None)
+        raise
+
+
+async def _run(context: JobContext) -> Outcome:
     if (busy := await adopt(context)) is not None:
         return busy
     async with AsyncExitStack() as stack:

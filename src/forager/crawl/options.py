@@ -19,9 +19,9 @@ from forager.crawl.frontier.scope import ScopeMode
 from forager.errors import ForagerError, InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.extract.wildcard import Pattern
-from forager.fetch.headers import header_refusal
 from forager.fetch.proxies.record import ProxySpec
-from forager.settings.rendering import RenderMode
+from forager.fetch.response import header_refusal
+from forager.settings.crawling import RenderMode
 from forager.settings.values import LARGEST_BIGINT, PlainText
 
 MAX_SEEDS = 10_000

@@ -31,7 +31,7 @@ from forager.render.renderer import RenderedPage, Renderer
 from forager.render.resources import ResourceLoader, robots_check
 from forager.render.store import Lesson
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tracing import span
 
 # a static response with less text than this may be a shell, if others of its shape were

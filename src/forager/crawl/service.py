@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
 
-from forager.crawl.options import POOL, CrawlOptions
+from forager.crawl.options import POOL, CrawlOptions, check_payload
 from forager.errors import GiveUp
 from forager.extract.hosts import host_of
-from forager.fetch.headers import is_public_header
 from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.response import is_public_header
 from forager.jobs.job import NewJob
+from forager.jobs.kinds import JobKind, register
 from forager.jobs.queue import Enqueued, Queue
 from forager.secrets import SecretsUnavailable, Vault
+
+if TYPE_CHECKING:
+    from forager.jobs.context import JobContext
+    from forager.jobs.kinds import Outcome
+
 
 KIND = "crawl"
 
@@ -93,3 +99,17 @@ def _context(options: CrawlOptions) -> str:
     """Sealed for the sites it was given for: copied into a crawl of another one, it stays shut."""
     origins = {"/".join(seed.split("/", 3)[:3]) for seed in options.seeds}
     return "crawl " + " ".join(sorted(origins))
+
+
+async def _crawl(context: JobContext) -> Outcome:
+    from forager.crawl.job import crawl
+
+    return await crawl(context)
+
+
+def _host(payload: dict[str, Any]) -> str:
+    """A crawl belongs to the host of its first URL, though it may meet other hosts."""
+    return host_of(payload["urls"][0])
+
+
+CRAWL = register(JobKind("crawl", _crawl, check_payload, module="forager.crawl.job", host=_host))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.crawl import store
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry

@@ -1,4 +1,4 @@
-"""The Celery application: two tasks, whose bodies are claims, and how it consumes and logs."""
+"""The Celery application: two tasks whose bodies are claims, and the consumer thread."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
     """The application of a worker whose stages read from an inbox."""
     assert settings.broker_url is not None
     renders = find_browser(settings).path is not None
-    queues = [queue_of(route) for route in routes_of(settings.region, renders=renders)]
+    routes = routes_of(settings.region, settings.task_stages, renders=renders)
+    queues = [queue_of(route) for route in routes]
     app = Celery("forager", set_as_current=False)
     app.conf.update(
         broker_url=settings.broker_url.get_secret_value(),

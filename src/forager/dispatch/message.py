@@ -57,14 +57,16 @@ class Place:
     parse: str | None = None
 
 
-def routes_of(region: str | None, *, renders: bool = True) -> list[Route]:
+def routes_of(region: str | None, stages: str = "both", *, renders: bool = True) -> list[Route]:
     """What a worker of this region consumes: what is tied to it, and what is tied to nothing.
 
+    `stages` is the setting `task_stages`: a worker of one stage leaves the other's queues alone.
     `renders`: whether it has a browser.
     """
     regions = [None] if region is None else [region, None]
-    stages = [stage for stage in STAGES if renders or stage != "render"]
-    return [Route(stage, band, place) for place in regions for band in Band for stage in stages]
+    excluded = {"both": (), "download": ("parse",), "parse": ("crawl", "render")}[stages]
+    wanted = [s for s in STAGES if s not in excluded and (renders or s != "render")]
+    return [Route(stage, band, place) for place in regions for band in Band for stage in wanted]
 
 
 QUEUE_ARGUMENTS: dict[str, Any] = {

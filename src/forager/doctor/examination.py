@@ -1,4 +1,4 @@
-"""The examination: all checks, in an order in which each can rely on those before it."""
+"""The examination: all checks, in an order in which each relies on those before; a test job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from forager.doctor.archive import (
     check_storage,
 )
 from forager.doctor.check import Check, Level, fail, failed_with, ok
-from forager.doctor.external import check_broker, check_browser, check_search
 from forager.doctor.machine import check_machine
+from forager.doctor.server import check_broker, check_browser, check_search
 from forager.errors import ForagerError
 from forager.jobs.job import Job, NewJob
 from forager.jobs.kinds import load_kinds

@@ -1,4 +1,4 @@
-"""The machine: Python, the home folder, disk space, open files, memory."""
+"""Checks of the machine (Python, home, disk, files, memory) and of the installation."""
 
 from __future__ import annotations
 

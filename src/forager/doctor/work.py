@@ -1,4 +1,4 @@
-"""The work: workers, services, jobs and tasks."""
+"""Checks of the work: workers, services, jobs, tasks, products and proxies."""
 
 from __future__ import annotations
 

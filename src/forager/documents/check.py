@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from forager.archive.errors import ArchiveError
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.documents import store

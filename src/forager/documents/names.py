@@ -35,6 +35,7 @@ _CALLED = re.compile(r"([A-Za-z]\w{0,99})\(")
 # scripts that are written without blanks, or that attach particles to words
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _SIGNS = re.compile(r"[\W_]+")
+_ASCII_SIGNS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
 
 
@@ -171,6 +172,11 @@ def _is_listing(content: str) -> bool:
     if content.count("](") < _MIN_LISTED:
         return False
     links = _LINK.findall(content)
-    linked = len(_SIGNS.sub("", "".join(links)))
-    other = len(_SIGNS.sub("", _LINK.sub("", content)))
+    linked = _count_letters("".join(links))
+    other = _count_letters(_LINK.sub("", content))
     return len(links) >= _MIN_LISTED and linked > _LISTED_SHARE * (linked + other)
+
+
+def _count_letters(text: str) -> int:
+    """Bytes that are neither blanks nor ASCII punctuation: several times as fast as a pattern."""
+    return len(text.encode("utf-8", "surrogatepass").translate(None, _ASCII_SIGNS))

@@ -1,4 +1,4 @@
-"""A page on its way into a generation, and the same page in the generation before."""
+"""Pages as a crawl writes them into a generation, and as readers get them back."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 
 from forager.db.database import Database
 from forager.documents import sources, store
-from forager.documents.generation import Source
-from forager.documents.schedule import Schedule
+from forager.documents.generation import Schedule, Source
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.jobs.queue import Enqueued
 from forager.logs import get_logger

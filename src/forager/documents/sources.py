@@ -8,9 +8,8 @@ from uuid import UUID
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents import store
-from forager.documents.generation import Generation, Source
+from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
-from forager.documents.schedule import Schedule
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob

@@ -30,9 +30,8 @@ from forager.fetch.connector import (
 )
 from forager.fetch.failure import classify
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import is_public_header
 from forager.fetch.proxies.record import ProxyScheme, ProxySpec
-from forager.fetch.response import Limits, Request, Response, Timing
+from forager.fetch.response import Limits, Request, Response, Timing, is_public_header
 
 _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 

@@ -1,4 +1,4 @@
-"""How connections come about: looked up, guarded, timed, through a SOCKS proxy if there is one."""
+"""How connections are made: resolved, guarded, timed, through a SOCKS proxy if configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetching for tasks and images: robots, budget and guard at every hop, as the domain wants it."""
+"""Fetching for tasks and images: robots, budget and guard at every hop, by domain settings."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
-from forager.fetch.redirects import Fetcher, Hop, follow
-from forager.fetch.response import Request, Response
+from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Fetcher, Hop, Sender, follow
 from forager.secrets import Vault
 from forager.settings import Settings
 

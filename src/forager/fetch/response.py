@@ -1,7 +1,8 @@
-"""One request and the response to it."""
+"""One request with its limits and headers, and the response to it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from urllib.parse import quote
 from ada_url import join_url
 from multidict import CIMultiDictProxy
 
+from forager import __version__
 from forager.fetch.proxies.record import ProxySpec
+from forager.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +139,49 @@ def _parse_date(text: str) -> datetime | None:
         return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+# what a header with one of these names says is no secret; any other may be one
+_PUBLIC = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
+
+
+def is_public_header(header: str) -> bool:
+    name = header.strip().lower()
+    return name in _PUBLIC or name.startswith("accept")
+
+
+# they frame the request or belong to one connection: set by a user, they would let a request carry
+# a second one, or reach another host than the guard and robots.txt were asked about
+_RESERVED = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_NOT_IN_A_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def header_refusal(name: str, value: str) -> str | None:
+    """Why a header that a user has set cannot be sent; None if it can."""
+    if not _NAME.fullmatch(name) or _NOT_IN_A_VALUE.search(value):
+        return f"{name!r} is not a header that can be sent"
+    if name.lower() in _RESERVED:
+        return f"the header {name} cannot be set: it is decided for each connection"
+    return None
+
+
+def agent_header(settings: Settings, given: str | None = None) -> str:
+    """The User-Agent header: what was given for this once, or what is set."""
+    return (given or settings.user_agent).replace("{version}", __version__)

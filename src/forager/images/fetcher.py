@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.db.patience import TROUBLE, Patience

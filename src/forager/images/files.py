@@ -15,9 +15,9 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from forager.archive.bucket import bucket_errors, open_bucket_store, require_bucket
-from forager.archive.errors import FULL, ArchiveError, StorageFull
+from forager.archive.objects import bucket_errors, open_bucket_store, require_bucket
 from forager.archive.options import archive_options
+from forager.archive.record import FULL, ArchiveError, StorageFull
 from forager.archive.storage import in_thread
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
@@ -27,7 +27,10 @@ from forager.services.service import isolated
 from forager.settings import Settings
 
 FOLDER = "images"
-_PATH = re.compile(r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}")
+# images, and the files of archived products
+_PATH = re.compile(
+    r"images/[0-9a-f]{2}/[0-9a-f]{2}/[0-9a-f]{64}\.[a-z]{2,5}|archived-products/[0-9a-f-]+\.parquet"
+)
 
 
 class ImageFiles(Protocol):

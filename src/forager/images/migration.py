@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.images.files import ImageFiles

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from forager.db.database import Connection
 from forager.db.patience import Patience
 from forager.index import store
-from forager.index.kind import EngineRefused, EngineUnavailable, IndexMissing
-from forager.index.mapping import LAYOUT
+from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing
 from forager.logs import get_logger
 from forager.outbox import store as outbox
 from forager.settings import Search, Settings

@@ -15,8 +15,7 @@ from forager.db.database import Database
 from forager.db.patience import Patience
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.kind import EngineUnavailable, IndexMissing, IndexState, Kind
-from forager.index.mapping import LAYOUT
+from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, IndexState, Kind
 from forager.index.writing import Action, IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox

@@ -18,8 +18,7 @@ from forager.hints import Hint, action
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
-from forager.index.kind import IndexState, Kind
-from forager.index.mapping import LAYOUT, template
+from forager.index.kind import LAYOUT, IndexState, Kind, template
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox

@@ -42,7 +42,7 @@ class Stopped:
 Outcome = Completed | Waiting | Stopped
 
 
-BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.kind")
+BUILTIN_MODULES = ("forager.jobs.selftest", "forager.crawl.service")
 
 
 def any_payload(payload: dict[str, Any]) -> dict[str, Any]:

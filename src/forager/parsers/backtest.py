@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import FieldName, Product, to_plain
-from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, Option
 from forager.parsers.page_cache import Page, archived_page
 from forager.parsers.pattern import GENERIC_NAME

@@ -11,7 +11,7 @@ import orjson
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
-from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domains_of
 from forager.parsers.pattern import VersionRate
 from forager.parsers.store import rates as store
 from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate

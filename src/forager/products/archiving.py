@@ -1,8 +1,9 @@
-"""Products that nobody has seen for long leave the database for files, and can come back."""
+"""Products that were not seen for a long time: moved to files, and restored from them."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,16 +18,18 @@ import orjson
 
 from forager.analytics.lake import SUFFIX, lake_folder, read_manifest, sync_folder
 from forager.analytics.sync import sync
+from forager.archive.options import archive_options
 from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
 from forager.hints import Hint, action
+from forager.images.files import image_files_at
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.logs import get_logger
-from forager.parquet import CountingFile, load_pyarrow
+from forager.parquet import load_pyarrow
 from forager.products.store import archiving as store
-from forager.products.store.archiving import Row
+from forager.products.store.archiving import TABLES, Row
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.settings.values import DAY
@@ -35,7 +38,6 @@ DEFAULT_DAYS = 180.0
 FOLDER = "archived-products"
 # products in one file and one transaction
 BATCH = 500
-TABLES = ("products", "price_history", "images")
 
 # an image's file may be gone by now: it is fetched anew
 _IMAGE_ANEW: dict[str, Any] = {
@@ -55,7 +57,8 @@ class Moved:
     prices: int
     images: int
     skipped: int
-    files: tuple[Path, ...]
+    # local paths, or names in the object store
+    files: tuple[str, ...]
 
 
 class Lock(Protocol):
@@ -105,14 +108,14 @@ async def archive_range(
 ) -> Moved:
     """Move what the lock finds behind an id, until it finds no more."""
     counts: Counter[str] = Counter()
-    files: list[Path] = []
+    files: list[str] = []
     while True:
         async with database.transaction() as connection:
             ids = await lock(connection, after=after)
             if not ids:
                 return _moved(counts, 0, files)
             rows = await store.select_rows(connection, ids)
-            files.append(await asyncio.to_thread(_write, archive_folder(settings), rows))
+            files.append(await _write(settings, rows))
             if await store.delete_products(connection, ids) != len(ids):
                 raise ForagerError("other products were deleted than were archived")
             await enqueue_rows(connection, PRODUCTS, ids)
@@ -121,9 +124,17 @@ async def archive_range(
         progress(len(ids))
 
 
-async def restore_products(database: Database, path: Path) -> Moved:
-    """Put the products of one file back, with their ids and prices, all or none."""
-    rows = await asyncio.to_thread(_read, path)
+async def restore_products(database: Database, settings: Settings, path: str | Path) -> Moved:
+    """Restore the products of one file with their IDs and prices, all or none.
+
+    A path that is not a file here is looked up in the object store of the archive.
+    """
+    options = archive_options(settings)
+    if options.in_bucket and not await asyncio.to_thread(Path(path).exists):
+        data = await image_files_at(options.place).read(str(path))
+    else:
+        data = await asyncio.to_thread(_read_file, Path(path))
+    rows = await asyncio.to_thread(_parse, data, str(path))
     counts: Counter[str] = Counter()
     async with database.transaction() as connection:
         products = await _with_domains(connection, rows["products"])
@@ -134,11 +145,11 @@ async def restore_products(database: Database, path: Path) -> Moved:
         for table in TABLES[1:]:
             wanted = [row for row in rows[table] if row["product_id"] in back]
             counts[table] = len(await _insert(connection, table, wanted))
-    return _moved(counts, len(rows["products"]) - len(back), [path])
+    return _moved(counts, len(rows["products"]) - len(back), [str(path)])
 
 
-def _moved(counts: Counter[str], skipped: int, files: Sequence[Path]) -> Moved:
-    products, prices, images = (counts[table] for table in TABLES)
+def _moved(counts: Counter[str], skipped: int, files: Sequence[str]) -> Moved:
+    products, prices, images = counts["products"], counts["price_history"], counts["images"]
     return Moved(products, prices, images, skipped, tuple(files))
 
 
@@ -166,33 +177,63 @@ async def _insert(connection: Connection, table: str, rows: list[dict[str, Any]]
     return await store.insert_rows(connection, table, columns, rows)
 
 
-def _write(folder: Path, rows: Sequence[Row]) -> Path:
-    """A file that was read back and found the same."""
-    arrow, parquet = load_pyarrow("pyarrow"), load_pyarrow("pyarrow.parquet")
-    folder.mkdir(parents=True, exist_ok=True)
+async def _write(settings: Settings, rows: Sequence[Row]) -> str:
+    """Write a file where the archive is, in the object store or here, and read it back."""
     name = f"{datetime.now(UTC):%Y-%m-%d}-{rows[0].id:012}-{uuid4().hex[:8]}{SUFFIX}"
-    table = arrow.Table.from_pylist([asdict(row) for row in rows])
-    with whole_file(folder / name, overwrite=False) as file:
-        parquet.write_table(table, CountingFile(file), compression="zstd")
-    sync_folder(folder)
-    if not parquet.ParquetFile(folder / name).read().equals(table):
-        raise ForagerError(f"{folder / name} does not hold what was written to it")
-    return folder / name
+    data = await asyncio.to_thread(_serialize, rows)
+    options = archive_options(settings)
+    if options.in_bucket:
+        path = f"{FOLDER}/{name}"
+        files = image_files_at(options.place)
+        await files.write(path, data)
+        stored = await files.read(path)
+    else:
+        path = str(archive_folder(settings) / name)
+        stored = await asyncio.to_thread(_write_file, Path(path), data)
+    if stored != data:
+        raise ForagerError(f"{path} does not hold what was written to it")
+    return path
 
 
-def _read(path: Path) -> dict[str, list[dict[str, Any]]]:
+def _serialize(rows: Sequence[Row]) -> bytes:
+    table = load_pyarrow("pyarrow").Table.from_pylist([asdict(row) for row in rows])
+    file = io.BytesIO()
+    load_pyarrow("pyarrow.parquet").write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+def _write_file(path: Path, data: bytes) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path, overwrite=False) as file:
+        file.write(data)
+    sync_folder(path.parent)
+    return path.read_bytes()
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(str(path), error) from None
+
+
+def _parse(data: bytes, path: str) -> dict[str, list[dict[str, Any]]]:
     parquet, arrow = load_pyarrow("pyarrow.parquet"), load_pyarrow("pyarrow")
     try:
-        rows = parquet.ParquetFile(path).read(["table", "row"]).to_pylist()
+        rows = parquet.ParquetFile(io.BytesIO(data)).read(["table", "row"]).to_pylist()
         return {
             table: [orjson.loads(row["row"]) for row in rows if row["table"] == table]
             for table in TABLES
         }
     except (OSError, arrow.ArrowInvalid, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"{path} is no file of archived products: {error}",
-            hint=Hint("{} lists the files that it writes.", action("products archive")),
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str, error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is not a file of archived products: {error}",
+        hint=Hint("{} lists the files that it writes.", action("products archive")),
+    )
 
 
 log = get_logger("products")

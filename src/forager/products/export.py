@@ -1,4 +1,4 @@
-"""Products, or their price histories, as one file: CSV, JSON lines or Parquet."""
+"""Products, their price histories or their offers as one file: CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from typing import Any, BinaryIO, Protocol
 
 import orjson
 
-from forager.db.database import Database
+from forager.db.database import Connection, Database
+from forager.errors import InvalidInput
 from forager.parquet import CountingFile, load_pyarrow
 from forager.products.filters import Filters
-from forager.products.price_history import entry_of
+from forager.products.offers import MAX_OFFERS
+from forager.products.price_history import PriceEntry, entry_of, percent
 from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
-from forager.products.store import prices
+from forager.products.store import offers, prices
 
-# rows in memory at a time; of histories, products
+# products in memory at a time; fewer where each has several rows
 CHUNK = 1_000
-HISTORIES = 200
+SMALL_CHUNK = 200
 
 NO_FILTERS = Filters()
 
@@ -38,25 +40,50 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class ExportContent(StrEnum):
+    PRODUCTS = "products"
+    # one row for each price change
+    HISTORY = "history"
+    # one row for each other offer of the same article
+    OFFERS = "offers"
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is wanted. With `history`, one row for each change, those `since` a time if given."""
+    """What to write: products, or for each of them its price changes or its other offers."""
 
     format: ExportFormat
     filters: Filters = NO_FILTERS
-    history: bool = False
+    content: ExportContent = ExportContent.PRODUCTS
+    # of price changes
     since: datetime | None = None
+    # of products: names of columns, or `all`; by default those of lists
+    columns: tuple[str, ...] = ()
+
+    def schema(self) -> dict[str, str]:
+        """The columns of the file, with their types."""
+        if self.content is not ExportContent.PRODUCTS:
+            return HISTORY_COLUMNS if self.content is ExportContent.HISTORY else OFFER_COLUMNS
+        if not self.columns:
+            return PRODUCT_COLUMNS
+        if self.columns == ("all",):
+            return ALL_COLUMNS
+        for name in self.columns:
+            if name not in ALL_COLUMNS:
+                known = ", ".join(ALL_COLUMNS)
+                raise InvalidInput(f"{name[:40]!r} is not a column", hint=f"Columns: {known}.")
+        return {name: ALL_COLUMNS[name] for name in self.columns}
 
 
 class RowSink(Protocol):
-    """Takes rows in portions, and is told when there are no more."""
+    """Writes rows in portions; `finish` completes the file."""
 
     def write(self, rows: Sequence[Row]) -> None: ...
     def finish(self) -> None: ...
 
 
 async def export_size(database: Database, wanted: Export) -> int:
-    """How many products an export looks at."""
+    """The number of products that an export covers."""
     async with database.connection() as connection:
         return await store.count_products(connection, await resolved(connection, wanted.filters))
 
@@ -64,12 +91,12 @@ async def export_size(database: Database, wanted: Export) -> int:
 async def export_products(
     database: Database, wanted: Export, file: BinaryIO, progress: Progress = lambda _: None
 ) -> int:
-    """Write an export, oldest products first; how many rows it has. Memory does not grow with it.
+    """Write an export, oldest products first; return the number of rows.
 
-    A product that changes meanwhile is in it once, as it was when its turn came.
+    A product that changes meanwhile is in it once, as it was when its turn came. Memory does not
+    grow with the number of rows.
     """
-    columns = HISTORY_COLUMNS if wanted.history else PRODUCT_COLUMNS
-    sink = _sink(wanted.format, file, columns)
+    sink = _sink(wanted.format, file, wanted.schema())
     written = 0
     async for products, rows in _rows(database, wanted):
         sink.write(rows)
@@ -82,8 +109,7 @@ async def export_products(
 async def export_stream(database: Database, wanted: Export) -> AsyncIterator[bytes]:
     """The bytes of the same file, a portion of the rows at a time; the first comes at once."""
     gathered = io.BytesIO()
-    columns = HISTORY_COLUMNS if wanted.history else PRODUCT_COLUMNS
-    sink = _sink(wanted.format, gathered, columns)
+    sink = _sink(wanted.format, gathered, wanted.schema())
     async for _, rows in _rows(database, wanted):
         sink.write(rows)
         yield _taken(gathered)
@@ -92,7 +118,7 @@ async def export_stream(database: Database, wanted: Export) -> AsyncIterator[byt
 
 
 def _taken(gathered: io.BytesIO) -> bytes:
-    """What was written since the last look."""
+    """The bytes written since the last call."""
     part = gathered.getvalue()
     gathered.seek(0)
     gathered.truncate()
@@ -100,50 +126,74 @@ def _taken(gathered: io.BytesIO) -> bytes:
 
 
 async def _rows(database: Database, wanted: Export) -> AsyncIterator[tuple[int, list[Row]]]:
-    """How many products were looked at, and the rows of them, a portion at a time."""
-    limit = HISTORIES if wanted.history else CHUNK
+    """The number of products of a portion, and their rows."""
+    columns = wanted.schema()
+    limit = CHUNK if wanted.content is ExportContent.PRODUCTS else SMALL_CHUNK
     after = 0
     while True:
-        # a connection for each portion: whoever writes the file may be slow
+        # a connection for each portion: the reader of the file may be slow
         async with database.connection() as connection:
             filters = await resolved(connection, wanted.filters)
             products = await store.select_by_id(connection, filters, after=after, limit=limit)
-            records = (
-                await prices.select_histories(
-                    connection, [product.id for product in products], since=wanted.since
-                )
-                if wanted.history
-                else None
-            )
+            rows = await _rows_of(connection, wanted, products)
         if products:
-            yield len(products), _portion(products, records)
+            yield len(products), [{name: row[name] for name in columns} for row in rows]
             after = products[-1].id
         if len(products) < limit:
             return
 
 
-def _portion(
-    products: Sequence[ListedProduct], records: Sequence[prices.PriceRecord] | None
+async def _rows_of(
+    connection: Connection, wanted: Export, products: Sequence[ListedProduct]
 ) -> list[Row]:
-    if records is None:
-        return [_row(product, PRODUCT_COLUMNS) for product in products]
     by_id = {product.id: product for product in products}
-    return [_history_row(by_id[record.product_id], record) for record in records]
+    if wanted.content is ExportContent.HISTORY:
+        records = await prices.select_histories(connection, list(by_id), since=wanted.since)
+        return [_named(by_id[r.product_id]) | _plain(entry_of(r)) for r in records]
+    if wanted.content is ExportContent.OFFERS:
+        return await _offer_rows(connection, by_id)
+    more = [name for name in wanted.schema() if name not in PRODUCT_COLUMNS]
+    if not more:
+        return [_plain(product) for product in products]
+    details = await store.select_exported(connection, list(by_id), more)
+    # a product that was deleted in between is left out
+    return [_plain(by_id[id_]) | row for id_, row in sorted(details.items())]
 
 
-def _row(source: object, columns: Mapping[str, str]) -> Row:
-    return {name: getattr(source, name) for name in columns}
+async def _offer_rows(connection: Connection, by_id: Mapping[int, ListedProduct]) -> list[Row]:
+    pairs = await offers.select_pairs(connection, list(by_id), limit=MAX_OFFERS)
+    others = await store.select_listed(connection, [pair.offer_id for pair in pairs])
+    return [
+        _offer_row(by_id[pair.product_id], others[pair.offer_id], pair.matched_by)
+        for pair in pairs
+        if pair.offer_id in others
+    ]
 
 
-def _history_row(product: ListedProduct, record: prices.PriceRecord) -> Row:
-    named = {
+def _offer_row(product: ListedProduct, other: ListedProduct, matched_by: str) -> Row:
+    same_currency = product.currency == other.currency
+    return {
+        **_named(product),
+        "gtin": product.gtin,
+        "price": product.price,
+        "currency": product.currency,
+        "availability": product.availability,
+        **{f"offer_{name}": value for name, value in _plain(other).items()},
+        "matched_by": matched_by,
+        "percent": percent(product.price, other.price) if same_currency else None,
+    }
+
+
+def _plain(source: ListedProduct | PriceEntry) -> Row:
+    return {name: getattr(source, name) for name in source.__slots__}
+
+
+def _named(product: ListedProduct) -> Row:
+    return {
         "product_id": product.id,
         "url": product.url,
         "domain": product.domain,
         "name": product.name,
-    }
-    return named | {
-        name: getattr(entry_of(record), name) for name in HISTORY_COLUMNS if name not in named
     }
 
 
@@ -233,6 +283,42 @@ PRODUCT_COLUMNS = {
     "updated_at": "timestamp",
     "last_seen_at": "timestamp",
     "price_changed_at": "timestamp",
+}
+ALL_COLUMNS = PRODUCT_COLUMNS | {
+    "mpn": "string",
+    "shop_product_id": "string",
+    "shop_variant_id": "string",
+    "final_url": "string",
+    "description": "string",
+    # as JSON
+    "variants": "string",
+    "problem_details": "string",
+    "evidence": "string",
+    "language": "string",
+    "parser": "string",
+    "parser_version": "string",
+    "task_id": "int64",
+}
+OFFER_COLUMNS = {
+    "product_id": "int64",
+    "url": "string",
+    "domain": "string",
+    "name": "string",
+    "gtin": "string",
+    "price": "money",
+    "currency": "string",
+    "availability": "string",
+    "offer_id": "int64",
+    "offer_url": "string",
+    "offer_domain": "string",
+    "offer_name": "string",
+    "offer_price": "money",
+    "offer_currency": "string",
+    "offer_availability": "string",
+    "offer_last_seen_at": "timestamp",
+    "matched_by": "string",
+    # how much more the other offer costs
+    "percent": "float64",
 }
 HISTORY_COLUMNS = {
     "product_id": "int64",

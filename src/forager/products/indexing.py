@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from forager.index import mapping
+from forager.index import kind as mapping
 from forager.index.engine import View
 from forager.index.kind import PRODUCTS, Entry, Kind
 from forager.index.tsquery import cut, engine_query, words_of
@@ -64,7 +64,7 @@ def _steps(category: str) -> list[str]:
 
 INDEXED_PRODUCTS = Kind(
     name=PRODUCTS,
-    properties=mapping.PRODUCTS,
+    properties=mapping.PRODUCT_FIELDS,
     sizes=store.select_sizes,
     select=store.select_indexed,
     entry=entry_of,

@@ -1,4 +1,4 @@
-"""How the price of a product went: one entry for each change."""
+"""Price histories: one entry for each change, and the largest changes of all products."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from decimal import Decimal
 
 from forager.db.cursor import Page
 from forager.db.database import Database
-from forager.products.filters import Place, check_limit, decode_place, encode_place
+from forager.extract.text import storable
+from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
 from forager.products.lookup import find_product
+from forager.products.service import resolved
 from forager.products.store import prices as store
-from forager.products.store.prices import PriceRecord
+from forager.products.store.prices import PriceMove, PriceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +33,43 @@ async def price_history(
     database: Database,
     which: str,
     *,
+    variant: str | None = None,
     since: datetime | None = None,
     cursor: str | None = None,
     limit: int = 100,
 ) -> Page[PriceEntry]:
-    """The changes of one product, by its id or URL; the newest first."""
+    """The changes of one product by its ID or URL, or of one of its variants; newest first.
+
+    A variant is named by its SKU, or its GTIN, URL or name if it has none.
+    """
     check_limit(limit)
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
-        before = None if cursor is None else _moment(cursor, product_id, since)
+        before = None if cursor is None else _moment(cursor, product_id, variant, since)
         found = await store.select_history(
-            connection, product_id, since=since, before=before, limit=limit + 1
+            connection,
+            product_id,
+            variant=None if variant is None else storable(variant)[:200],
+            since=since,
+            before=before,
+            limit=limit + 1,
         )
     shown = found[:limit]
     following = None
     if len(found) > limit:
         last = shown[-1]
-        following = encode_place(Place(last.recorded_at, last.id), product_id, since)
+        following = encode_place(Place(last.recorded_at, last.id), product_id, variant, since)
     return Page([entry_of(record) for record in shown], following)
+
+
+async def largest_changes(
+    database: Database, since: datetime, filters: Filters | None = None, *, limit: int = 20
+) -> list[PriceMove]:
+    """Products whose price differs from the one at a time; the largest change in percent first."""
+    check_limit(limit)
+    async with database.connection() as connection:
+        wanted = await resolved(connection, filters)
+        return await store.select_moves(connection, wanted, since=since, limit=limit)
 
 
 def entry_of(record: PriceRecord) -> PriceEntry:

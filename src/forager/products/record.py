@@ -111,3 +111,20 @@ class ExtractionRecord:
     error_message: str | None
     archive: str | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRule:
+    """One rule: for one product, or for all products that the selection matches."""
+
+    id: int
+    kind: str
+    percent: Decimal | None
+    amount: Decimal | None
+    currency: str | None
+    days: int | None
+    product_id: int | None
+    product_url: str | None
+    # filters of products by name; empty: all products
+    selection: dict[str, Any]
+    created_at: datetime

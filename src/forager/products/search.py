@@ -14,8 +14,7 @@ from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.index.engine import Engine, View, choose, note_of
-from forager.index.kind import PRODUCTS, EngineUnavailable, IndexMissing
-from forager.index.mapping import WINDOW
+from forager.index.kind import PRODUCTS, WINDOW, EngineUnavailable, IndexMissing
 from forager.metrics.recorded import SEARCHES
 from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place

@@ -10,8 +10,7 @@ from types import NoneType
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.fetch.domains.matching import domains_of
-from forager.fetch.domains.service import domain_name
+from forager.fetch.domains.service import domain_name, domains_of
 from forager.products.filters import (
     Filters,
     Order,

@@ -5,7 +5,7 @@ A batch is one statement per table, inside the transaction of whoever read the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from forager.images import SeenImages, record_images, renew_images
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
+from forager.products.alerts import triggered_alerts
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
 from forager.products.store import prices
@@ -37,6 +38,7 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 __all__ = ["ReadPage", "Written", "touch_unchanged", "write_pages"]
 
 ACTIVE = "active"
+NO_VARIANTS = "[]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ async def write_pages(
     visits = [visit_of(page, currencies.get(page.domain_id)) for page in pages]
     changes = await _write_products(connection, _lasting(visits))
     judged = [_judged(visit, changes.get(visit.page.url_hash)) for visit in visits]
+    alerts = await _triggered_alerts(connection, changes.values())
     await _write_history(connection, list(changes.values()))
     await _show_images(connection, list(changes.values()), limit=settings.images_per_product)
     written = [_written(visit, changes.get(visit.page.url_hash)) for visit in judged]
@@ -122,9 +125,9 @@ async def write_pages(
         connection,
         [extraction_of(v, w.product_id) for v, w in zip(judged, written, strict=True)],
     )
-    alerts = await _count(connection, judged, settings)
-    told = [event for change in changes.values() for event in _events(change)]
-    await record_events(connection, [*told, *alerts])
+    degraded = await _count(connection, judged, settings)
+    changed = [event for change in changes.values() for event in _events(change)]
+    await record_events(connection, [*changed, *alerts, *degraded])
     return written
 
 
@@ -196,12 +199,30 @@ async def _write_history(connection: Connection, changes: Sequence[_Change]) -> 
     offers = {change.known.id: change.new for change in changes if change.offer_changed}
     if offers:
         await prices.insert_changes(connection, offers)
+    with_variants = [
+        change.known.id
+        for change in changes
+        if change.row.content.variants != NO_VARIANTS
+        and (change.known.is_new or change.content_changed)
+    ]
+    if with_variants:
+        await prices.insert_variant_changes(connection, with_variants)
 
 
 async def _show_images(connection: Connection, changes: Sequence[_Change], *, limit: int) -> None:
     seen = [SeenImages(change.known.id, change.visit.checked.product.images) for change in changes]
     if seen:
         await record_images(connection, seen, limit=limit)
+
+
+async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) -> list[NewEvent]:
+    """Events of alert rules, decided before the new offers are part of the history."""
+    changed = {change.known.id: change for change in changes if change.offer_changed}
+    offers = {product_id: change.new for product_id, change in changed.items()}
+    return [
+        _event(changed[alert.product_id], EventKind.ALERT, alert.payload)
+        for alert in await triggered_alerts(connection, offers)
+    ]
 
 
 async def _count(

@@ -12,9 +12,9 @@ from forager.extract.hosts import host_of
 from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import CheckHop, Fetcher, follow
 from forager.fetch.response import Limits, Method, Request, Response
 from forager.fetch.robots.gate import RobotsGate
+from forager.fetch.sender import CheckHop, Fetcher, follow
 from forager.render.blocking import refusal
 from forager.render.browser import ResourceOrder, ResourceReply
 from forager.render.limits import RenderLimits

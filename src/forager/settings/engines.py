@@ -88,6 +88,12 @@ class EngineSettings(BaseModel):
         " `clickhouses://` for TLS.",
     )
 
+    analytics_sync_every: Seconds | None = Field(
+        default=None,
+        description="How often a worker syncs the analytics files, such as `1h`; unset: only"
+        " `forager analytics sync` does. Set it on one machine, whose home holds the files.",
+    )
+
     @field_validator("broker_url", mode="after")
     @classmethod
     def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:

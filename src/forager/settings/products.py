@@ -17,7 +17,8 @@ class ProductSettings(BaseModel):
     revisit_changed: bool = Field(
         default=True,
         description="Visit a product whose price changed again after a quarter of its interval, at"
-        " least an hour; adaptive scheduling has its own rule.",
+        " least an hour, and other offers with its GTIN soon; adaptive scheduling has its own"
+        " interval.",
     )
     adaptive_schedule: bool = Field(
         default=False,
@@ -39,8 +40,7 @@ class ProductSettings(BaseModel):
     )
     task_stages: Literal["both", "download", "parse"] = Field(
         default="both",
-        description="Stages of tasks that a worker runs: both, download or parse; always both with"
-        " Celery.",
+        description="Stages of tasks that a worker runs: both, download or parse.",
     )
     task_retries: int = Field(
         default=3, ge=0, le=1000, description="Retries of a task after its first attempt."

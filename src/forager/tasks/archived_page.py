@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.record import ArchiveError
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash

@@ -8,8 +8,7 @@ from dataclasses import replace
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
-from forager.fetch.domains.matching import domains_below, domains_of
-from forager.fetch.domains.service import domain_name
+from forager.fetch.domains.service import domain_name, domains_below, domains_of
 from forager.hints import Hint, action
 from forager.tasks.errors import number_of
 from forager.tasks.store import dead_letters as store

@@ -8,8 +8,7 @@ from datetime import timedelta
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
-from forager.fetch.domains.matching import domains_of
-from forager.fetch.domains.service import domain_name
+from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
 from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.store import errors as store

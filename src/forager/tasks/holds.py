@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
-from forager.fetch.domains.matching import domains_below, domains_of
+from forager.fetch.domains.service import domains_below, domains_of
 from forager.fetch.domains.store import hold_domain
 from forager.hints import Hint, action
 from forager.tasks.selection import Selection

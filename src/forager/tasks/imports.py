@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 from forager.tasks.json_array import Broken, read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, Wish

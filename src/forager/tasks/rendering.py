@@ -6,16 +6,15 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
+from forager.archive.record import ArchiveError
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, GiveUp, NotFound
 from forager.extract.product.record import Product
 from forager.extract.wildcard import Pattern
-from forager.fetch.headers import agent_header
 from forager.fetch.polite import DomainTerms, Fetching, Journey
-from forager.fetch.response import Request, Response
+from forager.fetch.response import Request, Response, agent_header
 from forager.parsers.reading import Parsed
 from forager.render import store
 from forager.render.finding import find_browser
@@ -25,7 +24,7 @@ from forager.render.records import read_static
 from forager.render.renderer import RenderedPage, Renderer
 from forager.render.resources import AssetCache, ResourceLoader
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.stages.attempt import HeldTask
 from forager.tasks.store.claims import exists_renderer
 

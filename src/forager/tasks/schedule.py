@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from forager.db.database import Connection
+from forager.products.store.offers import select_offer_tasks
 from forager.settings import Settings
 from forager.tasks.store import stages as store
 
 # a visit that a change brings forward does not come sooner than this
 SOONEST = timedelta(hours=1)
+# other offers of a product that one change brings forward
+REVISITED_OFFERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +99,12 @@ async def complete_tasks(
     known = await store.select_intervals(connection, list(changed))
     intervals = [_next(task, settings, price_changed=changed[task.id]) for task in known]
     await store.complete(connection, [task.id for task in known], intervals)
+
+
+async def revisit_offers(
+    connection: Connection, product_ids: Sequence[int], *, settings: Settings
+) -> None:
+    """Bring visits of other offers of these products forward, because a price has changed."""
+    if product_ids and settings.revisit_changed:
+        tasks = await select_offer_tasks(connection, product_ids, limit=REVISITED_OFFERS)
+        await store.bring_forward(connection, tasks, after=SOONEST)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.extract.hosts import host_of, parent_domains
-from forager.fetch.headers import agent_header
+from forager.fetch.response import agent_header
 from forager.fetch.robots.rules import parse_robots
 from forager.logs import get_logger
 from forager.services.service import Service, isolated

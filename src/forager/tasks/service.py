@@ -13,7 +13,7 @@ from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.hints import Hint
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode, parse_render
+from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from forager.errors import InvalidInput
 from forager.hints import Hint
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.task import PRIORITIES, checked
 
 MOST_RETRIES = 1000

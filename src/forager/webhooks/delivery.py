@@ -23,7 +23,7 @@ from uuid import UUID
 import orjson
 
 from forager.db.database import Database
-from forager.fetch.headers import agent_header
+from forager.fetch.response import agent_header
 from forager.logs import get_logger
 from forager.metrics.recorded import WEBHOOK_DELIVERIES
 from forager.outbox import store as outbox

@@ -16,7 +16,7 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.product.price import plain as amount_text
 from forager.extract.text import storable
-from forager.fetch.domains.matching import domains_of
+from forager.fetch.domains.service import domains_of
 from forager.webhooks import store
 from forager.webhooks.webhook import EventRow
 
@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     PRODUCT_ADDED = "product.added"
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
+    ALERT = "product.alert"
     DOMAIN_ALARM = "domain.alarm"
     DOMAIN_RECOVERED = "domain.recovered"
     PARSER_DEGRADED = "parser.degraded"

@@ -14,8 +14,7 @@ import psycopg
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
-from forager.fetch.domains.matching import domain_of
-from forager.fetch.domains.service import UNCHANGED, Unchanged
+from forager.fetch.domains.service import UNCHANGED, Unchanged, domain_of
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, Option, action
 from forager.outbox import store as outbox

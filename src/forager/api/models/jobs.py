@@ -92,7 +92,7 @@ class JobDetail(Job):
 
 
 class PageOutcome(View):
-    """What became of one URL of a job."""
+    """The outcome of one URL of a job."""
 
     url: str
     outcome: Outcome
@@ -164,7 +164,7 @@ class BulkOrder(Order):
 
 
 class Moved(View):
-    """What became of one job: as it is now, or why it was not moved."""
+    """The result for one job: its current state, or why it was not changed."""
 
     id: UUID
     job: Job | None

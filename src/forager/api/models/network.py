@@ -24,6 +24,7 @@ from forager.fetch.domains.service import (
     MAX_CONCURRENCY,
     MAX_DELAY,
     MAX_PATTERNS,
+    MAX_PROXY_RATE,
     DomainChanges,
 )
 from forager.fetch.proxies.probe import Trial
@@ -37,7 +38,7 @@ from forager.fetch.proxies.record import (
     shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import Decision
 
 MAX_ADDRESSES = 1000
@@ -53,6 +54,7 @@ class Domain(View):
     delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
     concurrency: int | None = Field(validation_alias="max_concurrent_requests")
     per_proxy_only: bool
+    proxy_rate: float | None = Field(description="Requests per second of each proxy; null: 5.")
     active: bool = Field(validation_alias="is_active")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
@@ -85,6 +87,9 @@ class DomainSettings(Order):
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
     per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
+    proxy_rate: float | None = Field(
+        default=None, ge=1, le=MAX_PROXY_RATE, description="Requests per second of each proxy."
+    )
 
     every: Every | None = Field(default=None, description="How often its tasks are crawled.")
     adaptive: bool | None = Field(
@@ -122,6 +127,7 @@ class DomainSettings(Order):
             "concurrency": self.concurrency,
             "active": self.active,
             "per_proxy_only": self.per_proxy_only,
+            "proxy_rate": self.proxy_rate,
             "every": interval_of(self.every),
             "adaptive": self.adaptive,
             "min_every": interval_of(self.min_every),

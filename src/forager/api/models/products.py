@@ -192,6 +192,54 @@ class PriceChange(View):
     percent: float | None = Field(description="Up or down since it was last known.")
 
 
+class PriceMove(View):
+    """A product whose price differs from the one at a time."""
+
+    product_id: int
+    url: str
+    domain: str
+    name: str
+    old_price: Amount = Field(description="Price at that time, or the first one since.")
+    price: Amount
+    currency: str | None
+    percent: float = Field(description="Change in percent.")
+    availability: str | None
+    price_changed_at: Time | None
+
+
+class PriceMoves(View):
+    """The largest price changes."""
+
+    items: list[PriceMove]
+
+
+class ShopOffer(View):
+    """One offer of an article."""
+
+    product_id: int
+    url: str
+    domain: str
+    name: str
+    price: Amount | None
+    list_price: Amount | None
+    currency: str | None
+    availability: str | None
+    brand: str | None
+    gtin: str | None
+    matched_by: str | None = Field(
+        description="`gtin`, or `mpn` with the brand; null: the offer that was asked for."
+    )
+    percent: float | None = Field(description="Percent above the lowest price in its currency.")
+    last_seen_at: Time
+    price_changed_at: Time | None
+
+
+class ShopOffers(View):
+    """Offers of one article in all shops."""
+
+    items: list[ShopOffer]
+
+
 # --- all of them -------------------------------------------------------------------------------
 
 

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from forager.api.models.values import LARGEST_INT, Interval, Order, PlainText, Time, View, example
 from forager.documents import generation as values
-from forager.documents.generation import State
-from forager.documents.schedule import Schedule, parse_cron, parse_every
+from forager.documents.generation import Schedule, State, parse_cron, parse_every
 
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
 

@@ -24,7 +24,7 @@ from forager.api.models.values import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks import holds
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
@@ -204,7 +204,7 @@ class TrackedTask(View):
 
 
 class TrackResult(View):
-    """What became of the items."""
+    """The result for each item."""
 
     added: int
     known: int = Field(description="Tracked already, or named twice.")

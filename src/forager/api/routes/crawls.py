@@ -18,9 +18,9 @@ from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import Here, Operator, Reader, Services, only_own
 from forager.api.streams import ProgressHub, progress_events
 from forager.crawl.admission import start_crawl
-from forager.crawl.kind import CRAWL
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
+from forager.crawl.service import CRAWL
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import FINISHED
 

@@ -189,7 +189,7 @@ class NearDuplicates(View):
 
 
 class Explanation(View):
-    """What became of a URL, why, and what would happen now."""
+    """The outcome of a URL, why, and what would happen now."""
 
     url: str
     normalised: str

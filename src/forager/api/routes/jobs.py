@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from forager.access.caller import Caller
-from forager.api.downloads import download
 from forager.api.models.jobs import (
     BulkOrder,
     BulkResult,
@@ -33,6 +32,7 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText
 from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
+from forager.api.streams import download
 from forager.archive.options import archive_options
 from forager.crawl.export.export import Export, export_stream
 from forager.crawl.options import ExportFormat

@@ -33,10 +33,10 @@ from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import DEFAULT_DAYS, MAX_DAYS, MAX_LINES, report_costs
 from forager.fetch.proxies.probe import try_proxies
 from forager.fetch.proxies.service import parse_address
+from forager.fetch.response import agent_header
 from forager.tasks.alarms import decide_alarm, list_alarms
 
 router = APIRouter()

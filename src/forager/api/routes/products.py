@@ -1,7 +1,8 @@
-"""Products: lists, one in full, prices, images, files of them, and whether all is well."""
+"""Products: lists, details, prices, images, exports, audits; and analytics queries."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -10,28 +11,34 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
-from forager.api.downloads import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.api.limits import analyse
 from forager.api.models.products import (
     Audit,
     PriceChange,
+    PriceMove,
+    PriceMoves,
     Product,
     ProductDetail,
     ProductList,
     ProductStats,
+    ShopOffer,
+    ShopOffers,
 )
 from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.paging import Cursor, Limit, Listed, listed
-from forager.api.services import Here, Operator, Reader
+from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
+from forager.extract.product.wording import gtin_of
 from forager.hints import Hint, action
 from forager.products import service as products
 from forager.products.audit import last_audit
-from forager.products.export import Export, ExportFormat, export_stream
+from forager.products.export import Export, ExportContent, ExportFormat, export_stream
 from forager.products.filters import Filters, Order
-from forager.products.price_history import price_history
+from forager.products.offers import compare_offers
+from forager.products.price_history import largest_changes, price_history
 from forager.products.search import MAX_CHARACTERS, search_products
 
 router = APIRouter(prefix="/products", tags=["products"])
@@ -137,6 +144,33 @@ async def stats(here: Here, caller: Reader) -> ProductStats:
     return ProductStats.of(await here.product_stats())
 
 
+@router.get("/changes")
+async def changes(
+    here: Here, caller: Reader, wanted: Wanted, since: Since = None, limit: Limit = 20
+) -> PriceMoves:
+    """List the largest price changes in percent, compared with the price at a time."""
+    start = since or datetime.now(UTC) - timedelta(days=7)
+    found = await largest_changes(here.database, start, wanted, limit=limit)
+    return PriceMoves(items=[PriceMove.of(each) for each in found])
+
+
+@router.get("/offers")
+async def offers_by_gtin(
+    here: Here,
+    caller: Reader,
+    gtin: Annotated[PlainText, Query(min_length=8, max_length=40, examples=["4006381333931"])],
+) -> ShopOffers:
+    """Compare the offers of one article in all shops by its GTIN, cheapest first."""
+    if gtin_of(gtin) is None:
+        raise InvalidInput("this is not a GTIN")
+    return await _offers(here, gtin)
+
+
+async def _offers(here: Services, which: str) -> ShopOffers:
+    found = await compare_offers(here.database, which)
+    return ShopOffers(items=[ShopOffer.of(each) for each in found])
+
+
 @router.get("/by-url")
 async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
     """One product, by the URL of its page."""
@@ -166,13 +200,26 @@ async def export(
     caller: Reader,
     wanted: Wanted,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
-    history: Annotated[bool, Query(description="One row for each change of a price.")] = False,
+    content: Annotated[
+        ExportContent,
+        Query(description="Products, or one row for each price change or each other offer."),
+    ] = ExportContent.PRODUCTS,
     since: Annotated[Since, Query(description="With `history`: changes since.")] = None,
+    columns: Annotated[
+        PlainText | None,
+        Query(max_length=1000, description="Names of columns with commas between, or `all`."),
+    ] = None,
+    history: Annotated[
+        bool, Query(deprecated=True, description="The same as `content=history`.")
+    ] = False,
 ) -> Response:
-    """All products that fit, the oldest first, as CSV, JSON lines or Parquet."""
-    if since is not None and not history:
+    """All products that match, oldest first, as CSV, JSON lines or Parquet."""
+    content = ExportContent.HISTORY if history else content
+    if since is not None and content is not ExportContent.HISTORY:
         raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
-    asked = Export(format_, wanted, history=history, since=since)
+    named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
+    asked = Export(format_, wanted, content, since, named)
+    asked.schema()  # unknown columns are an error before the first byte is sent
     parts = export_stream(here.database, asked)
     return await download(parts, f"products.{format_}", MEDIA_TYPES[format_])
 
@@ -201,18 +248,32 @@ async def show(product_id: ProductId, here: Here, caller: Reader) -> ProductDeta
     return ProductDetail.of(await products.show_product(here.database, str(product_id)))
 
 
+@router.get("/{product_id}/offers")
+async def offers(product_id: ProductId, here: Here, caller: Reader) -> ShopOffers:
+    """Compare the offers of the same article in all shops, cheapest first."""
+    return await _offers(here, str(product_id))
+
+
 @router.get("/{product_id}/history")
 async def history(
     product_id: ProductId,
     here: Here,
     caller: Reader,
+    variant: Annotated[
+        PlainText | None,
+        Query(
+            min_length=1,
+            max_length=200,
+            description="Of this variant: its SKU, or its GTIN, URL or name if it has none.",
+        ),
+    ] = None,
     since: Since = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Listed[PriceChange]:
     """How the price of a product went, the newest change first."""
     page = await price_history(
-        here.database, str(product_id), since=since, cursor=cursor, limit=limit
+        here.database, str(product_id), variant=variant, since=since, cursor=cursor, limit=limit
     )
     return listed(page, PriceChange.of)
 

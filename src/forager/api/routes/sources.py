@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.api.downloads import download
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.crawls import CrawlStarted
 from forager.api.models.sources import (
@@ -25,11 +24,12 @@ from forager.api.models.sources import (
 from forager.api.models.values import PlainText
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import download
 from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
 from forager.documents.export import PageFormat, export_parts, open_export
-from forager.documents.schedule import Schedule
+from forager.documents.generation import Schedule
 
 router = APIRouter(prefix="/sources", tags=["sources"])
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from forager.access.caller import Scope
 from forager.api.actions import as_call
-from forager.api.downloads import response_file
 from forager.api.idempotency import OnlyOnce
 from forager.api.models.tasks import (
     ChangedTasks,
@@ -32,6 +31,7 @@ from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
+from forager.api.streams import response_file
 from forager.errors import InvalidInput
 from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page

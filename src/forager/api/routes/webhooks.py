@@ -1,7 +1,8 @@
-"""Webhooks: operators look, admins change, for what happens is told outside. And events."""
+"""Events, alert rules, webhooks and their deliveries. Only admins change webhooks."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -12,6 +13,7 @@ from forager.api.idempotency import OnlyOnce
 from forager.api.limits import MAX_BULK
 from forager.api.models.values import (
     LARGEST_BIGINT,
+    Amount,
     Moment,
     Order,
     PlainText,
@@ -23,6 +25,8 @@ from forager.api.models.values import (
 from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
+from forager.products import alerts
+from forager.products.alerts import AlertKind, NewAlert
 from forager.webhooks import service as values
 from forager.webhooks.delivery import send_test
 from forager.webhooks.events import EventKind, list_events
@@ -54,8 +58,52 @@ class CatalogEvent(View):
     occurred_at: Time
 
 
+class AlertRule(View):
+    """A condition on new offers, of one product or of a selection."""
+
+    id: int
+    kind: AlertKind
+    percent: Amount | None = Field(description="Minimum drop in percent.")
+    amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
+    currency: str | None = Field(description="Only prices in this currency.")
+    days: int | None = Field(description="Number of days to compare with.")
+    product_id: int | None
+    product_url: str | None
+    selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
+    created_at: Time
+
+
+_Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
+
+
+class AlertOrder(Order):
+    """A rule for one product, or for all that match `domain`, `brand`, `category` and `gtin`."""
+
+    model_config = example(kind="price_drop", percent="5")
+
+    kind: AlertKind
+    percent: Decimal | None = Field(default=None, description="Of `price_drop`: at least this.")
+    amount: Decimal | None = Field(default=None, description="Of `price_below`.")
+    currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
+        default=None, description="Only prices in this currency."
+    )
+    days: int | None = Field(
+        default=None,
+        description="Of `new_low`: compare with the prices of these days. Of `price_drop`: compare"
+        " with their highest price instead of the last one.",
+    )
+    product: _Named = Field(default=None, description="ID or URL of one product.")
+    domain: _Named = Field(default=None, description="Only products of this domain.")
+    brand: _Named = Field(default=None, description="Only products of this brand.")
+    category: _Named = Field(default=None, description="Only with this in the category path.")
+    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
+
+    def new(self) -> NewAlert:
+        return NewAlert(**self.model_dump())
+
+
 class Webhook(View):
-    """An address that hears of events, without its secret."""
+    """A webhook that receives events, without its secret."""
 
     id: int
     url: str
@@ -170,7 +218,7 @@ class RetryOrder(Order):
 
 
 class Delivery(View):
-    """One message to one webhook, and what became of it."""
+    """One message to one webhook, and its outcome."""
 
     id: int
     event_id: int
@@ -206,6 +254,7 @@ router = APIRouter()
 # the scope is all that is asked of the caller here
 # ruff: noqa: ARG001
 
+RuleId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 
 
@@ -238,6 +287,33 @@ async def events(
         limit=limit,
     )
     return listed(page, CatalogEvent.of)
+
+
+# --- alert rules -------------------------------------------------------------------------------
+
+
+@router.get("/alerts", tags=["alerts"])
+async def list_alerts(
+    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[AlertRule]:
+    """List alert rules by ID."""
+    return listed(await alerts.list_alerts(here.database, cursor=cursor, limit=limit), AlertRule.of)
+
+
+@router.post("/alerts", status_code=201, response_model=AlertRule, tags=["alerts"])
+async def add_alert(order: AlertOrder, caller: Operator, once: OnlyOnce) -> Response:
+    """Add an alert rule: offers that meet it from now on are `product.alert` events."""
+
+    async def make(here: Services) -> AlertRule:
+        return AlertRule.of(await alerts.add_alert(here.database, order.new()))
+
+    return await once.do(make, status=201)
+
+
+@router.delete("/alerts/{rule_id}", tags=["alerts"])
+async def delete_alert(rule_id: RuleId, here: Here, caller: Operator) -> AlertRule:
+    """Delete an alert rule. Its past events stay."""
+    return AlertRule.of(await alerts.delete_alert(here.database, rule_id))
 
 
 # --- webhooks ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`forager crawl` and `forager resume`: a job in the foreground, with progress."""
+"""`forager crawl`, `resume` and `demo`: a job in the foreground, with progress."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ import typer
 from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, JobId
+from forager.cli.options import AsJson, JobId, flags_of
 from forager.cli.output import note, say
 from forager.cli.running import StoppedAtOnce
 from forager.demo import PORT

@@ -10,8 +10,15 @@ import typer
 
 from forager.cli.failures import FAILED, complain
 from forager.cli.options import Force
-from forager.cli.output import STDOUT, counted, note, open_output, refuse_terminal, silence_stdout
-from forager.cli.progress import Steps
+from forager.cli.output import (
+    STDOUT,
+    Steps,
+    counted,
+    note,
+    open_output,
+    refuse_terminal,
+    silence_stdout,
+)
 from forager.cli.running import with_database
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
@@ -170,7 +177,7 @@ async def _export(
 
 
 def _codec(format_: ExportFormat, output: str) -> Codec | None:
-    from forager.archive.export import warc_codec
+    from forager.archive.reader import warc_codec
     from forager.archive.record import Codec
 
     if format_ is not ExportFormat.WARC or output == STDOUT:

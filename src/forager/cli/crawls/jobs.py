@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli import output
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, JobId, Limit, Yes
+from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of
 from forager.cli.output import counted, distance, duration, long_time, on_one_line
 from forager.cli.running import confirm, run, with_queue
 from forager.jobs.lifecycle import FINISHED, Status

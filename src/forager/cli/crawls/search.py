@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Cursor
-from forager.cli.output import clean, console, counted, note, say, short_time, show_json, write
-from forager.cli.progress import Steps
+from forager.cli.options import AsJson, Cursor, flags_of
+from forager.cli.output import (
+    Steps,
+    clean,
+    console,
+    counted,
+    note,
+    say,
+    short_time,
+    show_json,
+    write,
+)
 from forager.cli.running import run, with_database
 from forager.errors import InvalidInput
 

@@ -1,4 +1,4 @@
-"""`forager sources`: what was crawled, what readers see of it, and how it changes."""
+"""`forager sources`: generations, differences, schedules, and sources declared in a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from forager.crawl.declared import Applied, Planned
     from forager.db.database import Database
-    from forager.documents.generation import Source
+    from forager.documents.generation import Schedule, Source
     from forager.documents.page import DocumentRow
-    from forager.documents.schedule import Schedule
     from forager.settings import Settings
 
 
@@ -320,7 +319,7 @@ def set_(
 
 
 def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
-    from forager.documents.schedule import Schedule, parse_cron, parse_every
+    from forager.documents.generation import Schedule, parse_cron, parse_every
 
     if (every is not None) + (cron is not None) + off > 1:
         raise InvalidInput("give only one of --every, --cron and --off")

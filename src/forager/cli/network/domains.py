@@ -21,7 +21,7 @@ from forager.cli.output import (
 )
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -55,6 +55,9 @@ class DomainOptions:
     per_proxy_only: bool | None = option(
         "Apply the delay to each proxy separately, or to all requests together.",
         "--per-proxy-only/--in-total",
+    )
+    proxy_rate: str | None = option(
+        "Maximum requests per second through each proxy: 1 to 5.", metavar="N|default"
     )
     every: str | None = option(
         "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
@@ -91,6 +94,7 @@ class DomainOptions:
             delay=_read(self.delay, lambda text: _number(text, "--delay", float)),
             concurrency=_read(self.concurrency, lambda text: _number(text, "--concurrency", int)),
             per_proxy_only=self.per_proxy_only,
+            proxy_rate=_read(self.proxy_rate, lambda text: _number(text, "--proxy-rate", float)),
             every=_read(self.every, _interval),
             adaptive=self.adaptive,
             shortest=_read(self.min_every, _interval),
@@ -136,16 +140,25 @@ def show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
 @app.command("set")
 @grouped
 def set_(
-    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
+    context: typer.Context,
+    hosts: Annotated[
+        list[str],
+        typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
+    ],
+    options: DomainOptions,
+    as_json: AsJson = False,
 ) -> None:
-    """Change the crawl settings of a domain; running crawls apply them within seconds."""
+    """Change the crawl settings of domains; running crawls apply them within seconds."""
     changes = options.changes()
     if not changes.named():
         raise InvalidInput(
             "nothing to set was given",
             hint="Give --delay, --concurrency, --every or another option; see --help.",
         )
-    _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
+    changed = with_domains(context, lambda domains: domains.set_many(hosts, changes))
+    if len(changed) == 1:
+        return _show(changed[0], as_json)
+    return show_json(changed) if as_json else _show_list(changed)
 
 
 @app.command()
@@ -303,6 +316,8 @@ def _show(domain: Domain, as_json: bool) -> None:
         say(f"slowed down  by {domain.slow_delay:g} s more between requests")
     counted = "for each proxy alone" if domain.per_proxy_only else "for all requests together"
     say(f"delay        {_seconds(domain.crawl_delay_seconds)}, {counted}")
+    if domain.proxy_rate is not None:
+        say(f"per proxy    at most {domain.proxy_rate:g} requests/s")
     say(f"connections  {domain.max_concurrent_requests or DEFAULT}")
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
     if domain.region is not None:

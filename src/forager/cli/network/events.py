@@ -107,6 +107,11 @@ def _availability(told: Payload) -> str:
     return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
 
 
+def _alert(told: Payload) -> str:
+    rule = told.get("rule") or {}
+    return f"{str(rule.get('kind')).replace('_', ' ')}: {_price(told)}"
+
+
 def _degraded(told: Payload) -> str:
     return (
         f"{_share(told, 'recent_rate')} of the last {told.get('recent_pages')} pages could be read,"
@@ -139,6 +144,7 @@ _WORDS: dict[str, Callable[[Payload], str]] = {
     "product.added": _added,
     "product.price_changed": _price,
     "product.availability_changed": _availability,
+    "product.alert": _alert,
     "parser.degraded": _degraded,
     "parser.trial_ended": _trial_ended,
     "catalog.audit": _audit,

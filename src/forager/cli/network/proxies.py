@@ -13,8 +13,7 @@ import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
-from forager.cli.flags import flags_of
-from forager.cli.options import AllowPrivate, AsJson, Limit
+from forager.cli.options import AllowPrivate, AsJson, Limit, flags_of
 from forager.cli.output import (
     Columns,
     note,
@@ -342,7 +341,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
     from forager.fetch.client import ClientOptions
     from forager.fetch.guard import GuardPolicy
-    from forager.fetch.headers import agent_header
+    from forager.fetch.response import agent_header
 
     agent = agent_header(flags_of(context).load())
     return ClientOptions(user_agent=agent, guard=GuardPolicy(allow_private=allow_private))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
+from forager.cli.options import AsJson, flags_of
 from forager.cli.output import counted, note, show_json, show_rows, show_table
 from forager.cli.running import run as run_loop
 from forager.cli.running import with_database

@@ -1,4 +1,4 @@
-"""`forager errors`: what goes wrong with tasks, in groups by cause and one by one."""
+"""`forager errors` and `forager dead-letters`: errors by cause, and tasks that failed."""
 
 from __future__ import annotations
 

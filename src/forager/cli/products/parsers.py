@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit
-from forager.cli.output import note, show_json, show_list
-from forager.cli.progress import Steps
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, flags_of
+from forager.cli.output import Steps, note, show_json, show_list
 from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 

@@ -28,6 +28,7 @@ RIGHT = {"justify": "right"}
 _STOCK = {"in_stock": "green", "out_of_stock": "red", "discontinued": "dim"}
 _SEVERITY = {"error": "red", "doubt": "yellow", "warning": ""}
 _DESCRIPTION = 400
+_VARIANTS = 50
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
@@ -58,6 +59,7 @@ def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
     _show_about(details)
+    _show_variants(product)
     if product.problems:
         say("\nproblems", "bold")
         for problem in product.problems:
@@ -144,6 +146,20 @@ def _task(product: ProductRecord) -> str:
     return ", ".join(filter(None, parts))
 
 
+VARIANT_COLUMNS: Columns = {
+    "NAME…": lambda each: each.get("name"),
+    "SKU": lambda each: each.get("sku") or each.get("gtin"),
+    "PRICE>": lambda each: f"{each.get('price') or ''} {each.get('currency') or ''}".strip(),
+    "STOCK": lambda each: _stock(each.get("availability")),
+}
+
+
+def _show_variants(product: ProductRecord) -> None:
+    if product.variants:
+        say("\nvariants", "bold")
+        show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
+
+
 def _show_images(details: ProductDetails) -> None:
     if not details.images:
         return
@@ -210,6 +226,26 @@ def _change(percent: float | None) -> tuple[str, str]:
     if not percent:
         return "", ""
     return f"{percent:+.1f} %", "green" if percent < 0 else "red"
+
+
+OFFER_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "SHOP": "domain",
+    "PRICE>": lambda offer: money(offer.price, offer.currency),
+    "ABOVE LOWEST>": lambda offer: _change(offer.percent),
+    "STOCK": lambda offer: _stock(offer.availability),
+    "LAST SEEN": "last_seen_at",
+    "NAME…": "name",
+}
+MOVE_COLUMNS: Columns = {
+    "ID>": "product_id",
+    "NAME…": "name",
+    "OLD>": lambda move: money(move.old_price, move.currency),
+    "NEW>": lambda move: money(move.price, move.currency),
+    "CHANGE>": lambda move: _change(move.percent),
+    "DOMAIN": "domain",
+    "CHANGED": "price_changed_at",
+}
 
 
 # --- numbers ---------------------------------------------------------------------------------

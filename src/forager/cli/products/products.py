@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
+    Steps,
     counted,
     note,
     note_more,
@@ -25,7 +25,6 @@ from forager.cli.output import (
     silence_stdout,
 )
 from forager.cli.products.products_track import track
-from forager.cli.progress import Steps
 from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
 
@@ -61,11 +60,11 @@ class ProductOptions:
         from forager.products.filters import Filters
 
         return Filters(
-            min_price=_amount(self.min_price),
-            max_price=_amount(self.max_price),
+            min_price=amount_of(self.min_price),
+            max_price=amount_of(self.max_price),
             currency=self.currency,
             availability=tuple(self.availability or ()),
-            min_rating=_amount(self.min_rating),
+            min_rating=amount_of(self.min_rating),
             brand=self.brand,
             category=self.category,
             domain=self.domain,
@@ -75,7 +74,11 @@ class ProductOptions:
         )
 
 
-def _amount(text: str | None) -> Decimal | None:
+def column_names(text: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+
+
+def amount_of(text: str | None) -> Decimal | None:
     if text is None:
         return None
     try:
@@ -106,14 +109,16 @@ def archive(
 
 def restore(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(help="Files written by `archive`.")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Restore archived products. Products that exist again are not changed."""
     from forager.products.archiving import restore_products
 
     done = [
-        with_database(context, lambda db, _, path=path: restore_products(db, path))  # type: ignore[misc]
+        with_database(context, lambda db, settings, path=path: restore_products(db, settings, path))  # type: ignore[misc]
         for path in files
     ]
     if as_json:
@@ -225,6 +230,9 @@ def show(context: typer.Context, product: Which, as_json: AsJson = False) -> Non
 def history(
     context: typer.Context,
     product: Which,
+    variant: Annotated[
+        str | None, typer.Option(help="Of this variant: its SKU, or its GTIN, URL or name.")
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.")
     ] = None,
@@ -238,7 +246,9 @@ def history(
 
     page = with_database(
         context,
-        lambda db, _: price_history(db, product, since=moment(since), cursor=cursor, limit=limit),
+        lambda db, _: price_history(
+            db, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
+        ),
     )
     none = "No change is known of that time."
     return show_list(page, as_json, views.show_history, none=none)
@@ -294,6 +304,16 @@ def export(
     prices: Annotated[
         bool, typer.Option("--history", help="Write one row per price change instead.")
     ] = False,
+    offers: Annotated[
+        bool,
+        typer.Option("--offers", help="Write one row per offer of another shop instead."),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,…|all", help="Columns of products.", show_default="those of lists"
+        ),
+    ] = None,
     since: Annotated[
         str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
     ] = None,
@@ -302,14 +322,23 @@ def export(
     force: Force = False,
 ) -> None:
     """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
-    from forager.products.export import Export, ExportFormat
+    from forager.products.export import Export, ExportContent, ExportFormat
 
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
+    if prices and offers:
+        raise InvalidInput("a file has price changes or offers", hint="Give one of both options.")
+    content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
     if format_ is Format.PARQUET:
         refuse_terminal(output, "a parquet file")
     filters = options.filters()
-    wanted = Export(ExportFormat(format_), filters, prices, moment(since))
+    wanted = Export(
+        ExportFormat(format_),
+        filters,
+        ExportContent.OFFERS if offers else content,
+        moment(since),
+        column_names(columns),
+    )
 
     async def write(database: Database, _: Settings) -> int:
         return await _export(database, wanted, output, force=force)
@@ -328,6 +357,45 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
     total = await export_size(database, wanted)
     with open_output(output, force=force) as file, Steps("exporting", total) as steps:
         return await export_products(database, wanted, file, steps.advance)
+
+
+@app.command()
+def offers(
+    context: typer.Context,
+    which: Annotated[
+        str, typer.Argument(metavar="GTIN|PRODUCT", help="A GTIN, or a product's id or URL.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Compare the offers of the same article in all shops, cheapest first."""
+    from forager.cli.products import product_views as views
+    from forager.products.offers import compare_offers
+
+    found = with_database(context, lambda db, _: compare_offers(db, which))
+    return show_json(found) if as_json else show_rows(views.OFFER_COLUMNS, found)
+
+
+@app.command()
+@grouped
+def changes(
+    context: typer.Context,
+    options: ProductOptions,
+    since: Annotated[str, typer.Option(metavar="WHEN", help="Since: 7d, 12h, 2026-01-31.")] = "7d",
+    limit: Limit = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the largest price changes in percent, compared with the price at a time."""
+    from forager.cli.products import product_views as views
+    from forager.products.price_history import largest_changes
+
+    start, filters = moment(since), options.filters()
+    assert start is not None
+    found = with_database(context, lambda db, _: largest_changes(db, start, filters, limit=limit))
+    if as_json:
+        return show_json(found)
+    return (
+        show_rows(views.MOVE_COLUMNS, found) if found else note("No price has changed since then.")
+    )
 
 
 @app.command()

@@ -15,7 +15,7 @@ from forager.cli.options import AsJson
 from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 
 if TYPE_CHECKING:
     from forager.tasks.service import Tasks

@@ -15,7 +15,7 @@ from forager.cli.output import counted, note, note_more, plain, say, show_json, 
 from forager.cli.products import task_views as views
 from forager.cli.running import confirm, leave_if_unknown, with_database
 from forager.errors import InvalidInput
-from forager.settings.rendering import parse_render
+from forager.settings.crawling import parse_render
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ import typer
 
 from forager.amounts import parse_duration, parse_size
 from forager.cli.failures import FAILED
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Limit, Yes
-from forager.cli.output import note, show_json, show_page
-from forager.cli.progress import Steps
+from forager.cli.options import AsJson, Limit, Yes, flags_of
+from forager.cli.output import Steps, note, show_json, show_page
 from forager.cli.running import confirm, run, with_database
 from forager.cli.system import archive_views as views
 from forager.cli.system.archive_migrate import migrate
@@ -52,7 +50,7 @@ def list_all(
     as_json: AsJson = False,
 ) -> None:
     """List segments, oldest first: size, records, how many rows refer to them, age, job."""
-    from forager.archive.inventory import list_segments
+    from forager.archive.deletion import list_segments
     from forager.jobs.queue import Queue
 
     async def ask(archive: Archive) -> Page[SegmentRow]:
@@ -71,7 +69,7 @@ def list_all(
 @app.command()
 def show(context: typer.Context, segment: Segment, as_json: AsJson = False) -> None:
     """Show one segment."""
-    from forager.archive.inventory import get_segment
+    from forager.archive.deletion import get_segment
 
     row = with_archive(context, lambda archive: get_segment(archive.database, segment))
     if as_json:
@@ -176,7 +174,7 @@ def prune(
     never deleted.
     """
     from forager.archive import deletion
-    from forager.archive.inventory import find_orphans
+    from forager.archive.deletion import find_orphans
 
     policy = _policy(context, older_than, max_size, keep_referenced=keep_referenced)
 

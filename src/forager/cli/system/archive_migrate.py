@@ -9,10 +9,8 @@ import typer
 
 from forager.amounts import size_in_words
 from forager.cli.failures import FAILED
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson
-from forager.cli.output import counted, note, plain, say, show_json
-from forager.cli.progress import Steps
+from forager.cli.options import AsJson, flags_of
+from forager.cli.output import Steps, counted, note, plain, say, show_json
 from forager.cli.running import run
 from forager.errors import InvalidInput, NotAllowed
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from forager.cli import output
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Yes
+from forager.cli.options import AsJson, Yes, flags_of
 from forager.cli.output import counted
 from forager.cli.running import confirm
 from forager.errors import InvalidInput

@@ -1,4 +1,4 @@
-"""`forager up` and `forager api`: everything in one process tree, or the server alone."""
+"""`forager up`, `forager api` and `forager mcp`: serve this installation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.flags import flags_of
-from forager.cli.options import Capacity
+from forager.cli.options import Capacity, flags_of
 from forager.cli.output import note, write
 from forager.cli.running import run, run_until_stopped
 from forager.cli.system.worker import run_worker

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from forager.cli import output
-from forager.cli.flags import flags_of
-from forager.cli.options import AsJson, Capacity
+from forager.cli.options import AsJson, Capacity, flags_of
 from forager.cli.output import counted, note, say, show_json
 from forager.cli.running import run, run_until_stopped, with_database
 from forager.errors import InvalidInput

@@ -28,12 +28,12 @@ from forager.extract.urls import (
     normalise,
     with_scheme,
 )
-from forager.fetch.headers import agent_header
+from forager.fetch.response import agent_header
 from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.queue import Queue
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
 from forager.tasks.task import Attempt
 

@@ -14,11 +14,10 @@ from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import Hop, follow
 from forager.fetch.response import Request, Response
 from forager.fetch.robots.gate import Paced, RobotsGate, RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Hop, Sender, follow
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer

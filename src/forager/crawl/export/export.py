@@ -11,10 +11,8 @@ from uuid import UUID
 
 import orjson
 
-from forager.archive.errors import ArchiveError
-from forager.archive.export import ExportReport, warc_parts, write_warc
-from forager.archive.reader import read_response
-from forager.archive.record import Codec
+from forager.archive.reader import ExportReport, read_response, warc_parts, write_warc
+from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.export import store

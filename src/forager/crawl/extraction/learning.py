@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from forager.archive.errors import ArchiveError
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.crawl import store
 from forager.crawl.extraction.pool import ExtractionPool

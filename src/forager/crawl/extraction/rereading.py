@@ -8,8 +8,8 @@ from uuid import UUID
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from forager.archive.errors import ArchiveError
 from forager.archive.reader import ArchivedResponse, read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl import store

@@ -19,10 +19,9 @@ from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
-from forager.fetch.redirects import follow
 from forager.fetch.response import Limits, Request
 from forager.fetch.robots.gate import Paced, RobotsGate, origin_of
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Sender, follow
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger

@@ -1,4 +1,4 @@
-"""What is asked of search, and what it answers."""
+"""Search requests, hits, and the cursors between pages of hits."""
 
 from __future__ import annotations
 

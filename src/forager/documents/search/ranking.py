@@ -21,7 +21,7 @@ from forager.documents.search.store import Among, Lookup
 from forager.documents.search.tsquery import any_of
 from forager.documents.store.words import kind_lexeme, language_lexeme, source_lexeme
 from forager.index.engine import View
-from forager.index.mapping import WINDOW
+from forager.index.kind import WINDOW
 from forager.index.tsquery import engine_query
 
 # characters of two texts that are compared, and how many at least

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, primary
 from forager.documents.search import store
-from forager.documents.search.query import Query
 from forager.documents.search.score import Terms, rarity
 from forager.documents.search.store import SearchedGeneration
-from forager.documents.search.tsquery import Reading, TsQuery, build
+from forager.documents.search.tsquery import Query, Reading, TsQuery, build
 
 _LANGUAGES = {config: language for language, config in CONFIGURATIONS.items()}
 

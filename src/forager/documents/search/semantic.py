@@ -9,10 +9,10 @@ from forager.db.database import Connection, Database
 from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.search.hit import SearchRequest
-from forager.documents.search.query import Kind, Query
 from forager.documents.search.scope import Scope
 from forager.documents.search.score import Candidate
 from forager.documents.search.snippets import plain_text
+from forager.documents.search.tsquery import Kind, Query
 from forager.documents.store import embeddings as store
 from forager.documents.store.embeddings import SectionText
 from forager.errors import ForagerError

@@ -14,14 +14,13 @@ from forager.documents.search import hit as cursors
 from forager.documents.search import store
 from forager.documents.search.embedding import Embedder
 from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
-from forager.documents.search.query import Query, parse_query, suggest
 from forager.documents.search.ranking import MOST, SOME, rank
 from forager.documents.search.scope import Scope, scopes_of
 from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import find_similar, fuse, is_question
 from forager.documents.search.showing import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
-from forager.documents.search.tsquery import Reading
+from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.engine import Engine, View, choose, note_of

@@ -1,4 +1,4 @@
-"""SQL of publishing: what readers see is one pointer, and it moves by compare-and-set."""
+"""SQL of publishing, of refresh schedules, and of the links that lead to a page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.documents.generation import Effort, GateLimits
-from forager.documents.schedule import Schedule
+from forager.documents.generation import Effort, GateLimits, Schedule
 from forager.extract.keys import url_key
 
 

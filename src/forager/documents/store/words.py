@@ -1,4 +1,4 @@
-"""SQL of the words of a generation: how common they are, and how they are spelled.
+"""SQL of the words of sections: their vectors, how common they are, how they are spelled.
 
 Counts are of a sample where a generation is large: only the order of magnitude matters.
 """

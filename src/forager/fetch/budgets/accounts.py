@@ -64,6 +64,7 @@ class DomainAccount:
         self.is_starved = False
         self.per_proxy_only = False
         self.delay = 0.0
+        self.pair_delay = PAIR_DELAY
         self.slow_delay = 0.0
         self.permits = 0
         self.in_use = 0
@@ -122,7 +123,7 @@ class DomainAccount:
         """A delay that is long enough for a pair needs no lane of the pair's own."""
         if proxy_id is None:
             return [self._lane]
-        if not self.per_proxy_only and self.delay >= PAIR_DELAY:
+        if not self.per_proxy_only and self.delay >= self.pair_delay:
             return [self._lane]
         pair = self._pairs.setdefault(proxy_id, Lane())
         return [pair] if self.per_proxy_only or self.delay == 0 else [self._lane, pair]
@@ -294,6 +295,7 @@ class DomainAccount:
         """Take in the database's answer to what was sent then."""
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
+        self.pair_delay = given.pair_delay
         self.permits, self.peak, self.is_starved = given.permits, self.in_use, given.permits == 0
         self._others_wait = given.others_waiting > 0
         self._learn_block(given)

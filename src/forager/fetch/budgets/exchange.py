@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 PAIR_DELAY = 0.2
-"""Each (domain, proxy) pair gets at most five requests per second."""
+"""Seconds between requests of a (domain, proxy) pair whose domain sets no rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Given:
     is_active: bool
     per_proxy_only: bool
     delay: float
+    pair_delay: float
     slow_delay: float
     blocked_until: float | None
     starts_at: float

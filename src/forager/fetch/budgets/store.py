@@ -37,6 +37,8 @@ BASE_DELAY: LiteralString = """
     greatest(coalesce(d.crawl_delay_seconds, %(delay)s)::float8, %(robots_delay)s)
 """
 
+PAIR_DELAY_OF: LiteralString = f"coalesce(1 / d.proxy_rate, {PAIR_DELAY})::float8"
+
 SLOWER: LiteralString = f"least({SLOWEST}, greatest(2 * d.slow_delay, {BASE_DELAY}, 1))"
 
 # The extra delay of `domains d` now: it halves with time although no statement writes that.
@@ -129,6 +131,7 @@ WITH was AS MATERIALIZED (
            {SLOW_NOW} AS slow_before,
            {SLOWER} AS slower,
            {FREE_AT} AS free_at,
+           {PAIR_DELAY_OF} AS pair_delay,
            d.error_share * %(kept_share)s + %(new_share)s * (1 - %(kept_share)s) AS share,
            %(direct)s + CASE WHEN per_proxy_only THEN 0 ELSE %(proxied)s END AS asked_slots
       FROM domains d
@@ -250,6 +253,7 @@ WITH was AS MATERIALIZED (
 SELECT is_active,
        per_proxy_only,
        pace AS delay,
+       pair_delay,
        slow AS slow_delay,
        extract(epoch FROM blocked_until)::float8 AS blocked_until,
        extract(epoch FROM start)::float8 AS starts_at,
@@ -273,7 +277,7 @@ WITH planned AS MATERIALIZED (
       FROM domains d
      CROSS JOIN unnest(%(proxy_ids)s::bigint[], %(proxy_slots)s::int[]) AS want (proxy_id, slots)
      CROSS JOIN LATERAL (
-        SELECT greatest({PAIR_DELAY}, CASE
+        SELECT greatest({PAIR_DELAY_OF}, CASE
                    WHEN d.per_proxy_only THEN {BASE_DELAY} + d.slow_delay ELSE 0
                END)::float8 AS delay
      ) AS pace

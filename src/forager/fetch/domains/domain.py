@@ -16,6 +16,7 @@ class Domain:
     crawl_delay_seconds: float | None
     max_concurrent_requests: int | None
     per_proxy_only: bool
+    proxy_rate: float | None
     is_active: bool
     # how its tasks are treated; lengths of time in seconds
     crawl_frequency: float | None

@@ -1,4 +1,4 @@
-"""Domains: how each host may be treated, for people to see and to change."""
+"""Domains: their crawl settings, and which domain covers a host."""
 
 from __future__ import annotations
 
@@ -10,26 +10,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import cache
 from typing import Any, Final, Literal
 
 import ada_url
 import psycopg
+from publicsuffixlist import PublicSuffixList
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
+from forager.db.patience import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.extract.hosts import parent_domains
+from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store
 from forager.fetch.domains.domain import Domain
-from forager.fetch.domains.store import check_region
+from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action
-from forager.settings.rendering import RenderMode, parse_render
+from forager.settings.crawling import RenderMode, parse_render
 
 MAX_LIST = 1000
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
+MAX_PROXY_RATE = 5
 MAX_PATTERNS = 100
 SHORTEST_INTERVAL = timedelta(seconds=1)
 LONGEST_INTERVAL = timedelta(days=3660)
@@ -57,6 +61,8 @@ class DomainChanges:
     concurrency: int | Unchanged | None = UNCHANGED
     active: bool | Unchanged = UNCHANGED
     per_proxy_only: bool | Unchanged = UNCHANGED
+    # requests per second of each proxy
+    proxy_rate: float | Unchanged | None = UNCHANGED
     # how its tasks are treated
     every: timedelta | Unchanged | None = UNCHANGED
     adaptive: bool | Unchanged | None = UNCHANGED
@@ -77,6 +83,7 @@ class DomainChanges:
         changes = {name: value for name, value in given.items() if value is not UNCHANGED}
         _check_delay(changes.get("delay"))
         _check_concurrency(changes.get("concurrency"))
+        _check_rate(changes.get("proxy_rate"))
         for name in ("every", "shortest", "longest"):
             _check_interval(changes.get(name))
         _check_currency(changes.get("currency"))
@@ -160,6 +167,14 @@ class Domains:
                     await store.move_jobs(connection, name)
                 return await _existing(connection, name)
 
+    async def set_many(self, hosts: Sequence[str], changes: DomainChanges) -> list[Domain]:
+        """Change several domains together, or none; `*` in a name stands for any characters."""
+        async with self._database.connection() as connection:
+            names = [name for host in hosts for name in await _meant(connection, host)]
+        async with self._database.transaction() as connection:
+            within = Domains(Within(self._database, connection))
+            return [await within.set(name, changes) for name in dict.fromkeys(names)]
+
     async def forget_slow_down(self, host: str) -> Domain:
         """Forget what a host asked for: for a person who knows better than its Retry-After."""
         name = domain_name(host)
@@ -197,6 +212,19 @@ async def _existing(connection: Connection, name: str) -> Domain:
     return found
 
 
+async def _meant(connection: Connection, host: str) -> list[str]:
+    """The names of the domains that match a pattern, or the one that is named."""
+    if "*" not in host:
+        return [domain_name(host)]
+    found = await store.select_like(connection, host.strip().lower())
+    if not found:
+        raise NotFound(
+            f"no domain matches {host[:200]}",
+            hint=Hint("{} lists domains.", action("domains list")),
+        )
+    return found
+
+
 def _check_delay(delay: float | None) -> None:
     if delay is not None and not (math.isfinite(delay) and 0 <= delay <= MAX_DELAY):
         raise InvalidInput(f"the delay must be 0 to {MAX_DELAY:g} seconds, not {delay:g}")
@@ -207,6 +235,14 @@ def _check_concurrency(concurrency: int | None) -> None:
         raise InvalidInput(
             f"the concurrency must be 1 to {MAX_CONCURRENCY}, not {concurrency}",
             hint="To stop requests to a domain, disable it.",
+        )
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is not None and not 1 <= rate <= MAX_PROXY_RATE:
+        raise InvalidInput(
+            f"requests per second and proxy must be 1 to {MAX_PROXY_RATE}, not {rate:g}",
+            hint="For fewer requests, set a delay, per proxy or in total.",
         )
 
 
@@ -265,3 +301,52 @@ def _decode(cursor: str) -> str:
             "the cursor is not one that a list gave", hint="Start again without a cursor."
         )
     return name
+
+
+async def domain_of(connection: Connection, host: str) -> Domain:
+    """The row that covers a host, or what to do if there is none."""
+    name = domain_name(host)
+    found = await select_first(connection, [name, *parent_domains(name)])
+    if found is None:
+        raise _unknown_domain(name)
+    return found
+
+
+async def domains_of(connection: Connection, host: str) -> list[int]:
+    """The ids of the row that covers a host, and of all rows for hosts below it.
+
+    So `example.com` means its `www.` too, whether or not that has a row of its own.
+    """
+    name = domain_name(host)
+    return await _meant(connection, [name, *parent_domains(name)])
+
+
+async def domains_below(connection: Connection, host: str) -> list[int]:
+    """The same without what only covers the host: what is lost must have been named."""
+    return await _meant(connection, [domain_name(host)])
+
+
+async def _meant(connection: Connection, names: Sequence[str]) -> list[int]:
+    # nobody who says `co.uk` means every shop there, unless it has a row
+    if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
+        raise _unknown_domain(names[0])
+    found = await select_meant(connection, names)
+    if not found:
+        raise _unknown_domain(names[0])
+    return found
+
+
+def _is_public_suffix(name: str) -> bool:
+    return _suffixes().is_public(host_name(name))
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # what is on no list is a name of one's own network, and may mean all that is below it
+    return PublicSuffixList(accept_unknown=False)
+
+
+def _unknown_domain(name: str) -> NotFound:
+    return NotFound(
+        f"there is no domain {name}", hint=Hint("{} lists domains.", action("domains list"))
+    )

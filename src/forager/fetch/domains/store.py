@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
@@ -79,7 +79,7 @@ async def hold_domain(connection: Connection, domain_id: int, hold: str | None) 
 
 _COLUMNS: LiteralString = f"""
     d.id, d.domain_name, d.base_url, d.crawl_delay_seconds::float8, d.max_concurrent_requests,
-    d.per_proxy_only, d.is_active,
+    d.per_proxy_only, d.proxy_rate, d.is_active,
     extract(epoch FROM d.crawl_frequency)::float8 AS crawl_frequency,
     d.adaptive,
     extract(epoch FROM d.min_frequency)::float8 AS min_frequency,
@@ -109,6 +109,7 @@ _SETTABLE: dict[str, LiteralString] = {
     "concurrency": "max_concurrent_requests",
     "active": "is_active",
     "per_proxy_only": "per_proxy_only",
+    "proxy_rate": "proxy_rate",
     "every": "crawl_frequency",
     "adaptive": "adaptive",
     "shortest": "min_frequency",
@@ -183,6 +184,17 @@ async def select_meant(connection: Connection, names: Sequence[str]) -> list[int
         {"below": f".{names[0]}", "names": list(names)},
     )
     return [row[0] for row in await cursor.fetchall()]
+
+
+async def select_like(connection: Connection, pattern: str) -> list[str]:
+    """The names that a pattern matches, in which * stands for any characters."""
+    like = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT domain_name FROM domains WHERE domain_name LIKE %s ORDER BY domain_name",
+        (like.replace("*", "%"),),
+    )
+    return await cursor.fetchall()
 
 
 async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:

@@ -1,4 +1,4 @@
-"""The traffic and cost of proxies, summed by domain."""
+"""The traffic of proxies, counted in memory and stored in batches, and its cost by domain."""
 
 from __future__ import annotations
 

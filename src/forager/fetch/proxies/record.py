@@ -1,4 +1,4 @@
-"""What is known of a proxy: its health to be shown, and what is needed to use it."""
+"""Proxies: their addresses, their health, and their price."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LAST_ID = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of `products`, `price_history` or `images`, as it was."""
+    """A row of one of the tables, as it was."""
 
     table: str
     id: int
@@ -25,18 +25,8 @@ class Row:
     row: str
 
 
-_PRODUCTS: LiteralString = """
-    SELECT 'products' AS table, id, id AS product_id, to_jsonb(p)::text AS row
-      FROM products p WHERE id = ANY(%s) ORDER BY id
-"""
-_PRICES: LiteralString = """
-    SELECT 'price_history' AS table, id, product_id, to_jsonb(h)::text AS row
-      FROM price_history h WHERE product_id = ANY(%s) ORDER BY product_id, id
-"""
-_IMAGES: LiteralString = """
-    SELECT 'images' AS table, id, product_id, to_jsonb(i)::text AS row
-      FROM images i WHERE product_id = ANY(%s) ORDER BY product_id, id
-"""
+# the tables of a product, the one that others refer to first
+TABLES: tuple[LiteralString, ...] = ("products", "price_history", "images", "variant_prices")
 
 
 # greatest() passes over what is not known
@@ -116,9 +106,16 @@ async def _lock(
 async def select_rows(connection: Connection, product_ids: Sequence[int]) -> list[Row]:
     """Everything that is kept of these products."""
     rows: list[Row] = []
-    for statement in (_PRODUCTS, _PRICES, _IMAGES):
+    for table in TABLES:
+        key: LiteralString = "id" if table == "products" else "product_id"
         async with connection.cursor(row_factory=class_row(Row)) as cursor:
-            await cursor.execute(statement, (list(product_ids),))
+            await cursor.execute(
+                f"""
+                SELECT '{table}' AS table, id, {key} AS product_id, to_jsonb(t)::text AS row
+                  FROM {table} t WHERE {key} = ANY(%s) ORDER BY {key}, id
+                """,
+                (list(product_ids),),
+            )
             rows += await cursor.fetchall()
     return rows
 

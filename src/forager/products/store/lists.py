@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row, dict_row, scalar_row
 
 from forager.db.database import Connection
 from forager.products.content import gtin_mark, quoted, sku_mark
@@ -19,6 +19,21 @@ _LISTED: LiteralString = """
     jsonb_array_length(p.problems) AS problems, p.created_at, p.updated_at, p.last_seen_at,
     p.price_changed_at
 """
+# columns of exports that lists do not have
+_MORE_COLUMNS: dict[str, LiteralString] = {
+    "mpn": "p.metadata ->> 'mpn'",
+    "shop_product_id": "p.metadata ->> 'product_id'",
+    "shop_variant_id": "p.metadata ->> 'variant_id'",
+    "final_url": "p.metadata ->> 'final_url'",
+    "description": "p.description",
+    "variants": "p.variants::text",
+    "problem_details": "p.problems::text",
+    "evidence": "p.evidence::text",
+    "language": "p.language",
+    "parser": "p.parser",
+    "parser_version": "p.parser_version",
+    "task_id": "p.crawl_task_id",
+}
 
 # --- filters ---------------------------------------------------------------------------------
 
@@ -39,7 +54,7 @@ _CONDITIONS: dict[str, LiteralString] = {
 }
 
 
-def _filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
+def filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
     """The conditions of the filters that are set, and their values."""
     conditions: LiteralString = "true"
     values: dict[str, Any] = {}
@@ -82,7 +97,7 @@ async def select_products(
 ) -> list[ListedProduct]:
     """Products that have a value to be ordered by, after a place."""
     key, beyond, direction = _KEYS[order]
-    conditions, values = _filtered(filters)
+    conditions, values = filtered(filters)
     if after is not None:
         conditions += f" AND ({key}, p.id) {beyond} (%(value)s, %(id)s)"
         values |= {"value": after.value, "id": after.id}
@@ -98,7 +113,7 @@ async def select_unpriced(
     connection: Connection, filters: Filters, *, after: int, limit: int
 ) -> list[ListedProduct]:
     """Products without a price: those that orders by price put last."""
-    conditions, values = _filtered(filters)
+    conditions, values = filtered(filters)
     return await _listed(
         connection,
         f"{conditions} AND p.price IS NULL AND p.id > %(id)s",
@@ -111,13 +126,23 @@ async def select_by_id(
     connection: Connection, filters: Filters, *, after: int, limit: int
 ) -> list[ListedProduct]:
     """Products in the order in which they were made, for exports."""
-    conditions, values = _filtered(filters)
+    conditions, values = filtered(filters)
     return await _listed(
         connection,
         f"{conditions} AND p.id > %(id)s",
         "p.id",
         {**values, "id": after, "limit": limit},
     )
+
+
+async def select_exported(
+    connection: Connection, ids: Sequence[int], columns: Sequence[str]
+) -> dict[int, dict[str, Any]]:
+    """The values of columns that lists do not have, by ID."""
+    more: LiteralString = ", ".join(f"{_MORE_COLUMNS[name]} AS {name}" for name in columns)
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(f"SELECT p.id, {more} FROM products p WHERE p.id = ANY(%s)", (list(ids),))
+    return {row["id"]: row for row in await cursor.fetchall()}
 
 
 async def _listed(
@@ -142,10 +167,23 @@ async def _listed(
 
 
 async def count_products(connection: Connection, filters: Filters) -> int:
-    conditions, values = _filtered(filters)
+    conditions, values = filtered(filters)
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(f"SELECT count(*) FROM products p WHERE {conditions}", values)
     return await cursor.fetchone() or 0
+
+
+async def select_matching(
+    connection: Connection, filters: Filters, product_ids: Sequence[int]
+) -> list[int]:
+    """The products among these that match."""
+    conditions, values = filtered(filters)
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions} ORDER BY p.id",
+        {**values, "ids": list(product_ids)},
+    )
+    return await cursor.fetchall()
 
 
 # --- search ----------------------------------------------------------------------------------
@@ -218,7 +256,7 @@ async def rank_products(
     among: Sequence[int] | None = None,
 ) -> list[Ranked]:
     """The best of the first so many matches; of all products, or among some in their order."""
-    conditions, values = _filtered(filters)
+    conditions, values = filtered(filters)
     rows = _EVERYWHERE if among is None else _AMONG
     cursor = connection.cursor(row_factory=class_row(Ranked))
     await cursor.execute(

@@ -11,7 +11,9 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.products.filters import Filters
 from forager.products.plausibility import Offer
+from forager.products.store.lists import filtered
 
 
 async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) -> None:
@@ -39,6 +41,39 @@ async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) ->
     )
 
 
+async def insert_variant_changes(connection: Connection, product_ids: Sequence[int]) -> None:
+    """One row for each variant of these products whose offer differs from the last row."""
+    await connection.execute(
+        """
+        INSERT INTO variant_prices (product_id, variant, price, currency, availability,
+                                    recorded_at)
+        SELECT p.id, v.variant, v.price, v.currency, v.availability, statement_timestamp()
+          FROM products p
+         CROSS JOIN LATERAL (
+            SELECT DISTINCT ON (variant)
+                   left(coalesce(x.sku, x.gtin, x.url, x.name), 200) AS variant,
+                   x.price, x.currency, x.availability
+              FROM jsonb_to_recordset(p.variants)
+                   AS x (sku text, gtin text, url text, name text, price numeric(14, 4),
+                         currency text, availability text)
+             ORDER BY variant
+         ) AS v
+          LEFT JOIN LATERAL (
+            SELECT h.price, h.currency, h.availability
+              FROM variant_prices h
+             WHERE h.product_id = p.id AND h.variant = v.variant
+             ORDER BY h.recorded_at DESC, h.id DESC
+             LIMIT 1
+         ) AS last ON true
+         WHERE p.id = ANY(%s) AND v.variant IS NOT NULL
+           AND (v.price, v.currency, v.availability)
+               IS DISTINCT FROM (last.price, last.currency, last.availability)
+         ORDER BY p.id, v.variant
+        """,
+        (list(product_ids),),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PriceRecord:
     """One change, with the price before it if that was in the same currency."""
@@ -55,7 +90,7 @@ class PriceRecord:
 
 _PREVIOUS: LiteralString = """
     (SELECT o.price
-       FROM price_history o
+       FROM {history} o
       WHERE o.product_id = h.product_id
         AND (o.recorded_at, o.id) < (h.recorded_at, h.id)
         AND o.currency IS NOT DISTINCT FROM h.currency
@@ -65,21 +100,30 @@ _PREVIOUS: LiteralString = """
 """
 
 
+_OF_VARIANT: LiteralString = """
+    (SELECT id, product_id, price, NULL::numeric AS list_price, currency, availability, recorded_at
+       FROM variant_prices
+      WHERE variant = %(variant)s)
+"""
+
+
 async def select_history(
     connection: Connection,
     product_id: int,
     *,
+    variant: str | None = None,
     since: datetime | None,
     before: tuple[datetime, int] | None,
     limit: int,
 ) -> list[PriceRecord]:
-    """The changes of one product, the newest first."""
+    """The changes of one product, or of one of its variants; newest first."""
+    history: LiteralString = "price_history" if variant is None else _OF_VARIANT
     cursor = connection.cursor(row_factory=class_row(PriceRecord))
     await cursor.execute(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
-               h.recorded_at, {_PREVIOUS}
-          FROM price_history h
+               h.recorded_at, {_PREVIOUS.format(history=history)}
+          FROM {history} h
          WHERE h.product_id = %(product)s
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
            AND (%(at)s::timestamptz IS NULL OR (h.recorded_at, h.id) < (%(at)s, %(id)s::bigint))
@@ -88,6 +132,7 @@ async def select_history(
         """,
         {
             "product": product_id,
+            "variant": variant,
             "since": since,
             "at": before[0] if before else None,
             "id": before[1] if before else None,
@@ -105,13 +150,67 @@ async def select_histories(
     await cursor.execute(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
-               h.recorded_at, {_PREVIOUS}
+               h.recorded_at, {_PREVIOUS.format(history="price_history")}
           FROM price_history h
          WHERE h.product_id = ANY(%(products)s)
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
          ORDER BY h.product_id, h.recorded_at, h.id
         """,
         {"products": list(product_ids), "since": since},
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class PriceMove:
+    """How a product's price has moved since a time, within its present currency."""
+
+    product_id: int
+    url: str
+    domain: str
+    name: str
+    old_price: Decimal
+    price: Decimal
+    currency: str | None
+    percent: float
+    availability: str | None
+    price_changed_at: datetime | None
+
+
+async def select_moves(
+    connection: Connection, filters: Filters, *, since: datetime, limit: int
+) -> list[PriceMove]:
+    """Products whose price differs from the one at a time, or their first since; largest first."""
+    conditions, values = filtered(filters)
+    priced: LiteralString = """
+        SELECT h.price
+          FROM price_history h
+         WHERE h.product_id = p.id AND h.currency IS NOT DISTINCT FROM p.currency AND h.price > 0
+    """
+    cursor = connection.cursor(row_factory=class_row(PriceMove))
+    await cursor.execute(
+        f"""
+        WITH moved AS MATERIALIZED (
+            SELECT DISTINCT product_id FROM price_history WHERE recorded_at >= %(since)s
+        )
+        SELECT p.id AS product_id, p.url, d.domain_name AS domain, p.product_name AS name,
+               old.price AS old_price, p.price, p.currency, p.availability, p.price_changed_at,
+               round((p.price - old.price) / old.price * 100, 2)::float8 AS percent
+          FROM moved
+          JOIN products p ON p.id = moved.product_id
+          JOIN domains d ON d.id = p.domain_id
+         CROSS JOIN LATERAL (
+            SELECT coalesce(
+                ({priced} AND h.recorded_at <= %(since)s
+                 ORDER BY h.recorded_at DESC, h.id DESC LIMIT 1),
+                ({priced} AND h.recorded_at > %(since)s ORDER BY h.recorded_at, h.id LIMIT 1)
+            ) AS price
+         ) AS old
+         WHERE p.price <> old.price AND {conditions}
+         ORDER BY abs(p.price - old.price) / old.price DESC, p.id
+         LIMIT %(limit)s
+        """,
+        {**values, "since": since, "limit": limit},
     )
     return await cursor.fetchall()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from forager.archive import store as archive_store
-from forager.archive.inventory import growth_of
+from forager.archive.deletion import growth_of
 from forager.archive.options import archive_options
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.segment import ArchiveRef
@@ -17,8 +17,7 @@ from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
-from forager.fetch.headers import agent_header
-from forager.fetch.response import Response
+from forager.fetch.response import Response, agent_header
 from forager.parsers.page_cache import PageCache, page_of
 from forager.products.writer import touch_unchanged
 from forager.render.records import pack_page

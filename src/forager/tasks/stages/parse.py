@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
-from forager.archive.errors import ArchiveError
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
+from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, NotFound
@@ -23,12 +23,12 @@ from forager.parsers.trials import Trials
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import RenderDecisions, mode_of
-from forager.tasks.schedule import Completion, complete_tasks
+from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
 from forager.tasks.stages.attempt import (
     Attempt,
     HeldTask,
@@ -281,6 +281,8 @@ class ParseStage(StageLoop[ReadTask]):
             for id_ in ids
         ]
         await complete_tasks(connection, done, settings=self._settings)
+        moved = [w.product_id for w in written.values() if w.price_changed and w.product_id]
+        await revisit_offers(connection, moved, settings=self._settings)
         await store.mark_read(connection, ids, [_version(read) for read in good])
         await dead_letters.resolve_of_tasks(connection, ids)
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
-from forager.archive.errors import ArchiveError
+from forager.archive.record import ArchiveError
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import LiteralString
+from uuid import UUID
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow
+from forager.tasks.causes import Cause, ErrorFilter, ErrorGroup, ErrorRow
 from forager.tasks.stages.attempt import Attempt, Stage
 
 MATCHES: LiteralString = """
@@ -19,6 +20,23 @@ MATCHES: LiteralString = """
     AND (%(days)s::float8 IS NULL
          OR e.occurred_at >= now() - make_interval(secs => %(days)s * 86400))
 """
+
+
+async def insert_job_error(
+    connection: Connection, job_id: UUID, cause: Cause, url: str | None
+) -> None:
+    """The error that ended a run of a job."""
+    await connection.execute(
+        """
+        INSERT INTO error_logs (job_id, stage, error_type, error_kind, error_message, message_key,
+                                stack_trace, url)
+        VALUES (%s, 'job', %s, %s, %s, %s, %s, %s)
+        """,
+        (
+            job_id, cause.type.value, cause.kind.value, cause.message, cause.key,
+            cause.stack_trace, url,
+        ),
+    )  # fmt: skip
 
 
 async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:

@@ -381,3 +381,25 @@ async def complete(
             "adapted": [adapted for _, adapted in intervals],
         },
     )
+
+
+async def bring_forward(connection: Connection, ids: Sequence[int], *, after: timedelta) -> None:
+    """Make completed tasks due now, but not sooner than this long after their last visit.
+
+    Tasks that another transaction has locked are skipped: they are visited, or changed, just now.
+    """
+    await connection.execute(
+        """
+        WITH waiting AS (
+            SELECT id, greatest(now(), completed_at + %(after)s) AS due_at
+              FROM crawl_tasks
+             WHERE id = ANY(%(ids)s) AND status = 'completed'
+               FOR NO KEY UPDATE SKIP LOCKED
+        )
+        UPDATE crawl_tasks t
+           SET next_crawl_at = waiting.due_at
+          FROM waiting
+         WHERE t.id = waiting.id AND t.next_crawl_at > waiting.due_at
+        """,
+        {"ids": list(ids), "after": after},
+    )

@@ -110,8 +110,7 @@ class TaskWorker:
 
     async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
         parsing, downloading = self._stages(fetching, pool)
-        # messages of a broker are for both stages
-        wanted = "both" if self._hints is not None else self._settings.task_stages
+        wanted = self._settings.task_stages
         stages = []
         if wanted != "parse":
             stages.append(asyncio.ensure_future(downloading.run()))

@@ -11,8 +11,8 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.domains.domain import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
+from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection

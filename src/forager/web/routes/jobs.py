@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import Query
 from starlette.responses import Response
 
-from forager.api.downloads import response_file
 from forager.api.routes.jobs import job_download
+from forager.api.streams import response_file
 from forager.crawl.export.export import Export
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import ExportFormat

@@ -24,7 +24,7 @@ from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
-from forager.settings.rendering import RenderMode
+from forager.settings.crawling import RenderMode
 from forager.web.errors import wants_fragment, words_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place

@@ -11,7 +11,7 @@ from fastapi import Header, Path
 from markupsafe import Markup
 from starlette.responses import Response
 
-from forager.api.downloads import MEDIA_TYPES, download, image_answer
+from forager.api.streams import MEDIA_TYPES, download, image_answer
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.extract.product.record import Availability, FieldName
 from forager.products import service as products

@@ -9,11 +9,11 @@ from fastapi import Path
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions
 from forager.fetch.guard import GuardPolicy
-from forager.fetch.headers import agent_header
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.record import ProxyRecord, parse_cost, shown_address
 from forager.fetch.proxies.service import ProxyChanges, parse_address
+from forager.fetch.response import agent_header
 from forager.web.formats import number
 from forager.web.forms import Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 from fastapi import Header, Query
 from starlette.responses import Response
 
-from forager.api.downloads import response_file
-from forager.archive.errors import ArchiveError
+from forager.api.streams import response_file
+from forager.archive.record import ArchiveError
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.diff import SectionChange, section_changes
 from forager.documents.reader import (

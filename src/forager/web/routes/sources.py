@@ -13,8 +13,8 @@ from forager.crawl.settlement import Outcome
 from forager.crawl.url_lists import path_tree
 from forager.documents import publication, sources
 from forager.documents.diff import diff_generations
+from forager.documents.generation import Schedule, parse_cron, parse_every
 from forager.documents.reader import list_documents
-from forager.documents.schedule import Schedule, parse_cron, parse_every
 from forager.errors import InvalidInput
 from forager.web.charts import Part
 from forager.web.forms import Form, Submitted

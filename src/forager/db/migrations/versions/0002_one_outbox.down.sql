@@ -56,6 +56,8 @@ CREATE INDEX outbox_unsent_idx
 ALTER TABLE webhooks DROP COLUMN ordered;
 ALTER TABLE parser_rollouts DROP COLUMN bypassed_until, DROP COLUMN bypass_reason;
 ALTER TABLE images DROP COLUMN pending_since;
+DROP TABLE alert_rules, variant_prices;
+DROP INDEX products_mpn_idx, products_gtin_idx;
 DROP TABLE domain_health;
 ALTER TABLE crawl_tasks
     DROP COLUMN failed_visits,
@@ -70,4 +72,5 @@ ALTER TABLE domains DROP COLUMN render, DROP COLUMN render_urls;
 ALTER TABLE workers DROP COLUMN renders;
 ALTER TABLE crawl_visited DROP COLUMN rendering;
 ALTER TABLE workers DROP COLUMN parsers;
+ALTER TABLE domains DROP COLUMN proxy_rate;
 DROP FUNCTION region_of_host(text);

@@ -8,6 +8,13 @@ ALTER TABLE workers ADD COLUMN renders boolean NOT NULL DEFAULT false;
 
 -- fetch -------------------------------------------------------------------------------------------
 
+-- requests per second of each (domain, proxy) pair; NULL: the default of 5
+ALTER TABLE domains
+    ADD COLUMN proxy_rate double precision,
+    ADD CONSTRAINT domains_proxy_rate_check CHECK (proxy_rate >= 1 AND proxy_rate <= 5),
+    ADD CONSTRAINT domains_proxy_rate_finite_check
+        CHECK (proxy_rate > '-Infinity' AND proxy_rate < 'Infinity');
+
 -- The region of the nearest domain that covers a host: the host itself, or one with a dot above it.
 CREATE FUNCTION region_of_host(host text) RETURNS text
 LANGUAGE sql STABLE AS $$
@@ -139,6 +146,58 @@ CREATE TABLE domain_health (
     CONSTRAINT domain_health_gone_share_finite_check
         CHECK (gone_share > '-Infinity' AND gone_share < 'Infinity')
 );
+
+
+-- products ----------------------------------------------------------------------------------------
+
+-- offers of the same product, by GTIN or by brand and part number
+CREATE INDEX products_gtin_idx ON products (ltrim(gtin, '0')) WHERE gtin IS NOT NULL;
+CREATE INDEX products_mpn_idx
+    ON products (lower(brand), lower(regexp_replace(metadata ->> 'mpn', '[^[:alnum:]]', '', 'g')))
+    WHERE metadata ? 'mpn';
+
+-- An offer of one variant of a product from recorded_at on: one row per change.
+CREATE TABLE variant_prices (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    product_id   bigint NOT NULL REFERENCES products (id) ON DELETE CASCADE,
+    -- its SKU, GTIN, URL or name: the first that the page has
+    variant      text NOT NULL,
+    price        numeric(14, 4),
+    currency     text,
+    availability text,
+    recorded_at  timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT variant_prices_price_finite_check
+        CHECK (price > '-Infinity' AND price < 'Infinity')
+);
+CREATE INDEX variant_prices_variant_idx
+    ON variant_prices (product_id, variant, recorded_at, id);
+
+-- A condition on new offers, of one product or of a selection, that triggers an event.
+CREATE TABLE alert_rules (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind       text NOT NULL,
+    percent    numeric(6, 3),
+    amount     numeric(14, 4),
+    currency   text,
+    days       integer,
+    product_id bigint REFERENCES products (id) ON DELETE CASCADE,
+    -- filters by name; empty: all products
+    selection  jsonb NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT alert_rules_kind_check
+        CHECK (kind IN ('price_drop', 'price_below', 'new_low', 'back_in_stock')),
+    CONSTRAINT alert_rules_percent_check CHECK (percent > 0 AND percent < 100),
+    CONSTRAINT alert_rules_percent_finite_check
+        CHECK (percent > '-Infinity' AND percent < 'Infinity'),
+    CONSTRAINT alert_rules_amount_check CHECK (amount > 0),
+    CONSTRAINT alert_rules_amount_finite_check
+        CHECK (amount > '-Infinity' AND amount < 'Infinity'),
+    CONSTRAINT alert_rules_currency_check CHECK (currency ~ '^[A-Z]{3}$'),
+    CONSTRAINT alert_rules_days_check CHECK (days > 0)
+);
+CREATE UNIQUE INDEX alert_rules_key
+    ON alert_rules (product_id, kind, percent, amount, currency, days, selection)
+    NULLS NOT DISTINCT;
 
 
 -- images ------------------------------------------------------------------------------------------

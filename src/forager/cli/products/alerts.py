@@ -1,0 +1,131 @@
+"""`forager alerts`: rules on prices and stock."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.output import Columns, say, show_json, show_list
+from forager.cli.products.products import amount_of
+from forager.cli.running import with_database
+
+if TYPE_CHECKING:
+    from forager.products.record import AlertRule
+
+app = typer.Typer(
+    help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
+    no_args_is_help=True,
+)
+
+
+class Kind(StrEnum):
+    """As in the products package, which is not imported before a command needs it."""
+
+    PRICE_DROP = "price_drop"
+    PRICE_BELOW = "price_below"
+    NEW_LOW = "new_low"
+    BACK_IN_STOCK = "back_in_stock"
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    kind: Annotated[Kind, typer.Argument(help="What triggers the rule.")],
+    percent: Annotated[
+        str | None, typer.Option(help="price_drop: at least this many percent.")
+    ] = None,
+    amount: Annotated[str | None, typer.Option(help="price_below: this amount.")] = None,
+    currency: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Only prices in this currency.")
+    ] = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            help="new_low: lower than all prices of these days. price_drop: compare with their"
+            " highest price instead of the last one."
+        ),
+    ] = None,
+    product: Annotated[str | None, typer.Option(help="One product, by its ID or URL.")] = None,
+    domain: Annotated[str | None, typer.Option(help="Only products of this domain.")] = None,
+    brand: Annotated[str | None, typer.Option(help="Only products of this brand.")] = None,
+    category: Annotated[
+        str | None, typer.Option(help="Only products with this in their category path.")
+    ] = None,
+    gtin: Annotated[
+        str | None, typer.Option(help="Only offers of this GTIN, EAN or UPC, in all shops.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add a rule. It triggers once when an offer meets it, and again after it was not met."""
+    from forager.products.alerts import AlertKind, NewAlert, add_alert
+
+    new = NewAlert(
+        AlertKind(kind),
+        percent=amount_of(percent),
+        amount=amount_of(amount),
+        currency=currency,
+        days=days,
+        product=product,
+        domain=domain,
+        brand=brand,
+        category=category,
+        gtin=gtin,
+    )
+    rule = with_database(context, lambda database, _: add_alert(database, new))
+    return show_json(rule) if as_json else say(f"added alert rule {rule.id}: {describe(rule)}")
+
+
+@app.command("list")
+def list_(
+    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
+) -> None:
+    """List alert rules."""
+    from forager.products.alerts import list_alerts
+
+    page = with_database(context, lambda db, _: list_alerts(db, cursor=cursor, limit=limit))
+    none = "There are no alert rules. `forager alerts add KIND` adds one."
+    return show_list(page, as_json, RULE_COLUMNS, none=none)
+
+
+@app.command()
+def delete(
+    context: typer.Context,
+    rule: Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="An alert rule.")],
+    as_json: AsJson = False,
+) -> None:
+    """Delete an alert rule. Its past events stay."""
+    from forager.products.alerts import delete_alert
+
+    found = with_database(context, lambda database, _: delete_alert(database, rule))
+    return show_json(found) if as_json else say(f"deleted alert rule {found.id}")
+
+
+def describe(rule: AlertRule) -> str:
+    return f"{_condition(rule)}, {_scope(rule)}"
+
+
+def _condition(rule: AlertRule) -> str:
+    from forager.products.export import amount_text
+
+    words = rule.kind.replace("_", " ")
+    if rule.percent is not None:
+        words += f" of {amount_text(rule.percent)} %"
+    if rule.amount is not None:
+        words += f" {amount_text(rule.amount)}"
+    if rule.currency is not None:
+        words += f" {rule.currency}"
+    return words if rule.days is None else f"{words} in {rule.days} d"
+
+
+def _scope(rule: AlertRule) -> str:
+    if rule.product_id is not None:
+        return rule.product_url or f"product {rule.product_id}"
+    return ", ".join(f"{name} {value}" for name, value in rule.selection.items()) or "all products"
+
+
+RULE_COLUMNS: Columns = {
+    "ID>": "id", "CONDITION": _condition, "PRODUCTS…": _scope, "CREATED": "created_at",
+}  # fmt: skip

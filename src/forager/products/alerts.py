@@ -1,0 +1,237 @@
+"""Alert rules: which new offers trigger an event. CLI, API, library and dashboard call these.
+
+A rule is evaluated in the transaction that stores the new offer, against the offers before it. It
+triggers when its condition holds now and did not hold before: once per crossing, not per visit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from forager.db.cursor import Page
+from forager.db.database import Connection, Database
+from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
+from forager.extract.product.record import Availability
+from forager.hints import Hint, action
+from forager.products.filters import Filters, check_limit
+from forager.products.lookup import find_product
+from forager.products.plausibility import Offer
+from forager.products.price_history import percent
+from forager.products.record import AlertRule
+from forager.products.service import resolved
+from forager.products.store import alerts as store
+from forager.products.store import lists
+from forager.products.store.alerts import PastOffer
+from forager.webhooks.events import row_id
+
+# every one of them is evaluated with every changed offer
+MAX_SELECTIONS = 1_000
+_STEP = Decimal("0.001")
+_IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])
+
+
+class AlertKind(StrEnum):
+    PRICE_DROP = "price_drop"
+    PRICE_BELOW = "price_below"
+    NEW_LOW = "new_low"
+    BACK_IN_STOCK = "back_in_stock"
+
+
+# the values that a kind requires, and those that it may have
+_REQUIRED = {
+    AlertKind.PRICE_DROP: "percent", AlertKind.PRICE_BELOW: "amount", AlertKind.NEW_LOW: "days",
+}  # fmt: skip
+_OPTIONAL = {
+    AlertKind.PRICE_DROP: {"days", "currency"},
+    AlertKind.PRICE_BELOW: {"currency"},
+    AlertKind.NEW_LOW: {"currency"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NewAlert:
+    """A rule to add, for one product or for all that match the other fields.
+
+    `days` of a price drop: compare with the highest price of these days, not with the last price.
+    """
+
+    kind: AlertKind
+    percent: Decimal | None = None
+    amount: Decimal | None = None
+    currency: str | None = None
+    days: int | None = None
+    # ID or URL
+    product: str | None = None
+    domain: str | None = None
+    brand: str | None = None
+    category: str | None = None
+    gtin: str | None = None
+
+
+SELECTION = ("domain", "brand", "category", "gtin")
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """A rule that a new offer has triggered, with the payload of the event."""
+
+    product_id: int
+    payload: dict[str, Any]
+
+
+async def add_alert(database: Database, new: NewAlert) -> AlertRule:
+    """Add a rule; it applies to changes from now on."""
+    new = _checked(new)
+    async with database.transaction() as connection:
+        product_id = None if new.product is None else await find_product(connection, new.product)
+        filters = await resolved(connection, Filters(**_selection(new)))
+        selection = {name: getattr(filters, name) for name in _selection(new)}
+        if product_id is None and await store.count_selections(connection) >= MAX_SELECTIONS:
+            raise NotAllowed(
+                f"there are {MAX_SELECTIONS:,} rules for more than one product already",
+                hint=Hint("{} deletes rules.", action("alerts delete")),
+            )
+        values = {**asdict(new), "kind": new.kind.value, "product_id": product_id}
+        rule_id = await store.insert_rule(connection, values, selection)
+        if rule_id is None:
+            raise AlreadyThere("the same alert rule exists already")
+        return await _existing(connection, rule_id)
+
+
+async def list_alerts(
+    database: Database, *, cursor: str | None = None, limit: int = 100
+) -> Page[AlertRule]:
+    """Rules by ID."""
+    check_limit(limit)
+    async with database.connection() as connection:
+        found = await store.select_rules(connection, after=row_id(cursor) or 0, limit=limit + 1)
+    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+
+async def delete_alert(database: Database, rule_id: int) -> AlertRule:
+    async with database.transaction() as connection:
+        rule = await _existing(connection, rule_id)
+        await store.delete_rule(connection, rule_id)
+        return rule
+
+
+async def _existing(connection: Connection, rule_id: int) -> AlertRule:
+    rule = await store.select_rule(connection, rule_id)
+    if rule is None:
+        raise NotFound(
+            f"alert rule {rule_id} not found",
+            hint=Hint("{} lists alert rules.", action("alerts list")),
+        )
+    return rule
+
+
+def _checked(new: NewAlert) -> NewAlert:
+    required = _REQUIRED.get(new.kind)
+    if required is not None and getattr(new, required) is None:
+        raise InvalidInput(f"a {new.kind} rule needs `{required}`")
+    allowed = {required, *_OPTIONAL.get(new.kind, ())}
+    for name in ("percent", "amount", "days", "currency"):
+        if getattr(new, name) is not None and name not in allowed:
+            raise InvalidInput(f"a {new.kind} rule has no `{name}`")
+    if new.percent is not None:
+        _check_range("percent", new.percent, _STEP, Decimal("99.999"))
+    if new.amount is not None:
+        _check_range("amount", new.amount, _STEP, Decimal("9999999999"))
+    if new.days is not None:
+        _check_range("days", Decimal(new.days), Decimal(1), Decimal(3_650))
+    currency = None if new.currency is None else new.currency.strip().upper()
+    if currency is not None and not re.fullmatch("[A-Z]{3}", currency):
+        raise InvalidInput(f"{currency[:20]!r} is not a currency", hint="For example EUR.")
+    if new.product is not None and _selection(new):
+        raise InvalidInput(
+            "a rule is for one product or for a selection",
+            hint=f"Give `product`, or any of {', '.join(SELECTION)}.",
+        )
+    return replace(new, currency=currency)
+
+
+def _check_range(name: str, value: Decimal, low: Decimal, high: Decimal) -> None:
+    if not (value.is_finite() and low <= value <= high):
+        raise InvalidInput(f"`{name}` must be from {low} to {high}, not {value}")
+
+
+def _selection(new: NewAlert) -> dict[str, Any]:
+    return {name: getattr(new, name) for name in SELECTION if getattr(new, name) is not None}
+
+
+# --- evaluation ----------------------------------------------------------------------------------
+
+
+async def triggered_alerts(connection: Connection, offers: dict[int, Offer]) -> list[Triggered]:
+    """The rules that new offers trigger, evaluated before the offers enter the price history.
+
+    The caller has locked the products, so that no other transaction adds to their history.
+    """
+    rules = await store.select_rules_for(connection, list(offers)) if offers else []
+    if not rules:
+        return []
+    days = sorted({rule.days for rule in rules if rule.days is not None})
+    past = await store.select_past_offers(connection, offers, days)
+    spans = {length: place for place, length in enumerate(days)}
+    triggered: list[Triggered] = []
+    for rule in rules:
+        candidates = [rule.product_id] if rule.product_id is not None else list(offers)
+        place = None if rule.days is None else spans[rule.days]
+        crossed = [id_ for id_ in candidates if _crosses(rule, offers[id_], past[id_], place)]
+        triggered += [
+            Triggered(id_, _payload(rule, offers[id_], past[id_]))
+            for id_ in await _selected(connection, rule, crossed)
+        ]
+    return triggered
+
+
+def _crosses(rule: AlertRule, new: Offer, past: PastOffer, place: int | None) -> bool:
+    """Whether the condition holds for the new offer and did not hold for the last known one."""
+    if rule.kind == AlertKind.BACK_IN_STOCK:
+        was_gone = past.availability is not None and past.availability not in _IN_STOCK
+        return was_gone and new.availability in _IN_STOCK
+    if new.price is None or rule.currency not in (None, new.currency):
+        return False
+    if rule.kind == AlertKind.PRICE_BELOW:
+        assert rule.amount is not None
+        return new.price < rule.amount and (past.price is None or past.price >= rule.amount)
+    if past.price is None:
+        return False
+    if rule.kind == AlertKind.NEW_LOW:
+        assert place is not None
+        lowest = past.lowest[place]
+        return new.price < past.price and (lowest is None or new.price < lowest)
+    assert rule.percent is not None
+    reference = (past.highest[place] if place is not None else None) or past.price
+    limit = reference * (1 - rule.percent / 100)
+    return new.price <= limit < past.price
+
+
+async def _selected(
+    connection: Connection, rule: AlertRule, product_ids: Sequence[int]
+) -> Iterable[int]:
+    """The products that the rule's selection matches."""
+    if not product_ids or not rule.selection:
+        return product_ids
+    try:
+        filters = await resolved(connection, Filters(**rule.selection))
+    except NotFound:  # the domain was deleted
+        return ()
+    return await lists.select_matching(connection, filters, product_ids)
+
+
+def _payload(rule: AlertRule, new: Offer, past: PastOffer) -> dict[str, Any]:
+    terms = ("id", "kind", "percent", "amount", "currency", "days")
+    return {
+        "rule": {name: value for name in terms if (value := getattr(rule, name)) is not None},
+        "old": past.price,
+        "new": new.price,
+        "currency": new.currency,
+        "percent": percent(past.price, new.price),
+        "availability": new.availability,
+    }

@@ -1,0 +1,138 @@
+"""SQL of alert rules, and of the past offers that they compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, LiteralString
+
+from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+from forager.products.plausibility import Offer
+from forager.products.record import AlertRule
+
+_RULES: LiteralString = """
+    SELECT r.id, r.kind, r.percent, r.amount, r.currency, r.days, r.product_id,
+           p.url AS product_url, r.selection, r.created_at
+      FROM alert_rules r
+      LEFT JOIN products p ON p.id = r.product_id
+"""
+
+
+async def insert_rule(
+    connection: Connection, values: Mapping[str, Any], selection: Mapping[str, str]
+) -> int | None:
+    """The new rule's ID; None if the same rule exists."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        """
+        INSERT INTO alert_rules (kind, percent, amount, currency, days, product_id, selection)
+        VALUES (%(kind)s, %(percent)s, %(amount)s, %(currency)s, %(days)s, %(product_id)s,
+                %(selection)s)
+            ON CONFLICT DO NOTHING
+        RETURNING id
+        """,
+        {**values, "selection": Jsonb(dict(selection))},
+    )
+    return await cursor.fetchone()
+
+
+async def count_selections(connection: Connection) -> int:
+    """The number of rules that are not for one product."""
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute("SELECT count(*) FROM alert_rules WHERE product_id IS NULL")
+    return await cursor.fetchone() or 0
+
+
+async def select_rule(connection: Connection, rule_id: int) -> AlertRule | None:
+    cursor = connection.cursor(row_factory=class_row(AlertRule))
+    await cursor.execute(f"{_RULES} WHERE r.id = %s", (rule_id,))
+    return await cursor.fetchone()
+
+
+async def select_rules(connection: Connection, *, after: int, limit: int) -> list[AlertRule]:
+    cursor = connection.cursor(row_factory=class_row(AlertRule))
+    await cursor.execute(f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit))
+    return await cursor.fetchall()
+
+
+async def select_rules_for(connection: Connection, product_ids: Sequence[int]) -> list[AlertRule]:
+    """The rules of these products, and all rules with a selection."""
+    cursor = connection.cursor(row_factory=class_row(AlertRule))
+    await cursor.execute(
+        f"{_RULES} WHERE r.product_id IS NULL OR r.product_id = ANY(%s) ORDER BY r.id",
+        (list(product_ids),),
+    )
+    return await cursor.fetchall()
+
+
+async def delete_rule(connection: Connection, rule_id: int) -> None:
+    await connection.execute("DELETE FROM alert_rules WHERE id = %s", (rule_id,))
+
+
+@dataclass(frozen=True, slots=True)
+class PastOffer:
+    """The last known price and availability, and the range of prices by number of days."""
+
+    product_id: int
+    # in the currency of the new offer
+    price: Decimal | None
+    availability: str | None
+    lowest: list[Decimal | None]
+    highest: list[Decimal | None]
+
+
+async def select_past_offers(
+    connection: Connection, offers: Mapping[int, Offer], days: Sequence[int]
+) -> dict[int, PastOffer]:
+    """The past of products whose rows this transaction has locked, by ID.
+
+    A price counts for a number of days if it was valid at any time within them.
+    """
+    cursor = connection.cursor(row_factory=class_row(PastOffer))
+    await cursor.execute(
+        """
+        SELECT c.id AS product_id,
+               (SELECT h.price
+                  FROM price_history h
+                 WHERE h.product_id = c.id AND h.price IS NOT NULL
+                   AND h.currency IS NOT DISTINCT FROM c.currency
+                 ORDER BY h.recorded_at DESC, h.id DESC
+                 LIMIT 1) AS price,
+               (SELECT h.availability
+                  FROM price_history h
+                 WHERE h.product_id = c.id AND h.availability IS NOT NULL
+                 ORDER BY h.recorded_at DESC, h.id DESC
+                 LIMIT 1) AS availability,
+               coalesce(span.lowest, '{}') AS lowest,
+               coalesce(span.highest, '{}') AS highest
+          FROM unnest(%(ids)s::bigint[], %(currencies)s::text[]) AS c (id, currency)
+         CROSS JOIN LATERAL (
+            SELECT array_agg(valid.lowest ORDER BY w.place) AS lowest,
+                   array_agg(valid.highest ORDER BY w.place) AS highest
+              FROM unnest(%(days)s::int[]) WITH ORDINALITY AS w (days, place)
+             CROSS JOIN LATERAL (
+                SELECT min(h.price) AS lowest, max(h.price) AS highest
+                  FROM price_history h
+                 WHERE h.product_id = c.id
+                   AND h.currency IS NOT DISTINCT FROM c.currency
+                   -- from the offer on that was valid when the days began
+                   AND h.recorded_at >= coalesce(
+                       (SELECT max(o.recorded_at)
+                          FROM price_history o
+                         WHERE o.product_id = c.id
+                           AND o.recorded_at <= now() - make_interval(days => w.days)),
+                       '-infinity')
+             ) AS valid
+         ) AS span
+        """,
+        {
+            "ids": list(offers),
+            "currencies": [offer.currency for offer in offers.values()],
+            "days": list(days),
+        },
+    )
+    return {past.product_id: past for past in await cursor.fetchall()}
