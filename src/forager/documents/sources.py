@@ -88,7 +88,7 @@ async def declare_source(
         await store.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
-        await store.remember_job(connection, source_id, kind, payload)
+        await store.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
             now = await store.select_now(connection)

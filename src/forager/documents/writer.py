@@ -236,7 +236,9 @@ class GenerationWriter:
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
         assert swapped  # the source is locked, and nobody abandons what a running job builds
         job = self._context.job
-        await store.remember_job(connection, self.source_id, job.kind, job.lasting_payload)
+        await store.remember_job(
+            connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at
+        )
         return None
 
 

@@ -139,11 +139,27 @@ async def count_removed(connection: Connection, generation_id: int) -> None:
 
 
 async def remember_job(
+    connection: Connection, source_id: str, kind: str, payload: dict[str, Any], *, asked: datetime
+) -> None:
+    """What a refresh does from now on: the same as the job that was published.
+
+    Options that were declared after the job was requested at `asked` stay.
+    """
+    await connection.execute(
+        """
+        UPDATE sources SET kind = %s, payload = %s
+         WHERE id = %s AND (declared_at IS NULL OR declared_at <= %s)
+        """,
+        (kind, Jsonb(payload), source_id, asked),
+    )
+
+
+async def declare_job(
     connection: Connection, source_id: str, kind: str, payload: dict[str, Any]
 ) -> None:
-    """What a refresh does from now on: the same as the job that was published."""
+    """What a refresh does from now on, as a person has declared it."""
     await connection.execute(
-        "UPDATE sources SET kind = %s, payload = %s WHERE id = %s",
+        "UPDATE sources SET kind = %s, payload = %s, declared_at = now() WHERE id = %s",
         (kind, Jsonb(payload), source_id),
     )
 

@@ -79,6 +79,8 @@ CREATE TABLE domain_render_lessons (
 
 -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
 ALTER TABLE sources ADD COLUMN repeated_blocks jsonb;
+-- when its options were last declared; jobs that are older do not replace them
+ALTER TABLE sources ADD COLUMN declared_at timestamptz;
 
 -- SimHash of the text; NULL: too short to compare, or extracted by an earlier version
 ALTER TABLE documents ADD COLUMN simhash bigint;
