@@ -1,15 +1,18 @@
 # Two commands do everything on a fresh machine: `make crawl` and `make test`.
 
-PYTHON ?= python3
+# the newest Python that runs: version managers leave commands for versions that are not active
+PYTHON ?= $(or $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
+	$$python -c 'import ensurepip, venv' 2>/dev/null && echo $$python && break; done),python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # commands start a second faster from compiled modules
 unexport PYTHONDONTWRITEBYTECODE
 # pytest-xdist processes; every test has a separate database
-JOBS   ?= auto
+# more than there are cores, because many tests wait for processes and timers
+JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -20,7 +23,7 @@ setup: $(READY) ## Install everything into .venv (the other commands do it by th
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Forager needs Python 3.11 or newer; this is %s. Try: make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	@$(PYTHON) -m venv $(VENV)
-	@echo "installing dependencies into $(VENV) ..." >&2
+	@echo "installing dependencies into $(VENV) with $$($(BIN)/python --version) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q src
@@ -48,6 +51,17 @@ services: $(READY) ## Obtain the servers of the next command (the first time tak
 
 test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer
 	@$(BIN)/pytest tests/services $(ARGS)
+
+dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, and check them
+	@$(BIN)/python -c 'import twine' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'twine>=6,<8'
+	@$(BIN)/python scripts/dist.py
+
+test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
+	@$(BIN)/pytest tests/packages $(ARGS)
+
+test-containers: $(READY) ## Build the image and run compose.yaml with podman: core and full profile (needs root)
+	@$(PYTHON) -m venv build/podman-compose && build/podman-compose/bin/pip install --quiet --disable-pip-version-check 'podman-compose==1.6.*'
+	@$(BIN)/pytest tests/containers $(ARGS)
 
 check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 import hypothesis
@@ -35,6 +36,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 TEMPLATE = "forager_template"
 
 load_kinds()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin each worker's share with modules of long tests, so that none is left for the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    modules = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    long = [tests for tests in modules if any(map(_is_long, tests))]
+    short = [item for tests in modules if tests not in long for item in tests]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        share = (len(items) - len(ordered)) // (workers - worker)
+        begin = [item for tests in long[worker::workers] for item in tests]
+        rest = max(share - len(begin), 0)
+        ordered += [*begin, *short[:rest]]
+        del short[:rest]
+    items[:] = ordered + short
+
+
+def _is_long(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("timeout")
+    return marker is not None and marker.args[0] > float(item.config.getini("timeout"))
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,7 @@ from built_site import WHEN, WrittenDocument, WrittenSection
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.documents import publication, store
-from forager.documents.page import NewPage
-from forager.documents.plan import ManifestPage
+from forager.documents.page import ManifestPage, NewPage
 from forager.documents.store.words import count_words
 from forager.extract.keys import url_key
 

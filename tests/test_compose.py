@@ -104,8 +104,9 @@ def test_every_setting_named_is_one(path: str) -> None:
 
 
 def test_every_command_is_one(services: dict[str, Any], dockerfile: list[dict[str, Any]]) -> None:
-    started = {s["command"][0] for s in services.values() if s.get("image") == "forager:local"}
-    assert {"api", "worker"} <= started <= set(COMMANDS)
+    ours = [service for service in services.values() if service.get("image") == "forager:local"]
+    started = {service["command"][0] for service in ours if "entrypoint" not in service}
+    assert {"api", "worker", "scheduler"} <= started <= set(COMMANDS)
     (command,) = [step["value"] for step in dockerfile if step["instruction"] == "CMD"]
     assert set(yaml.safe_load(command)) <= set(COMMANDS)
 
@@ -153,5 +154,19 @@ def test_build_gets_what_it_copies(dockerfile: list[dict[str, Any]]) -> None:
 
 def test_extras_of_the_image_exist(dockerfile: list[dict[str, Any]]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (extras,) = [step["value"] for step in dockerfile if step["instruction"] == "ARG"]
+    arguments = [step["value"] for step in dockerfile if step["instruction"] == "ARG"]
+    (extras,) = [value for value in arguments if value.startswith("EXTRAS=")]
     assert set(extras.removeprefix("EXTRAS=").split(",")) <= set(project["optional-dependencies"])
+
+
+def test_workers_get_more_time_than_their_grace(services: dict[str, Any]) -> None:
+    grace = Settings.model_fields["shutdown_grace"].default
+    for name in ("worker", "celery"):
+        assert int(services[name]["stop_grace_period"].removesuffix("s")) > grace
+
+
+def test_env_example_names_every_secret(services: dict[str, Any]) -> None:
+    text = (ROOT / "compose.yaml").read_text()
+    named = {found[1] for found in INTERPOLATED.finditer(text)}
+    example = re.findall(r"^(\w+)=$", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    assert set(example) == named

@@ -14,14 +14,14 @@ from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database
 from forager.dispatch.services import dispatch_services
 from forager.documents.cleanup import DocumentCleanup
-from forager.documents.refresher import Refresher
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.documents.search.semantic import Embedding
+from forager.documents.sources import Refresher
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
-from forager.index.services import index_service
+from forager.index.engine import index_service
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
 from forager.processes.identity import process_name

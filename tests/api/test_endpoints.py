@@ -8,8 +8,6 @@ import shlex
 from html import unescape
 from uuid import UUID
 
-import pytest
-
 from api.client import Api
 from built_site import SOURCE, Crawls, rows_of
 from forager.api.models.crawls import CrawlOrder
@@ -18,7 +16,6 @@ from forager.db.database import Database
 from forager.fetch.proxies.costs import UsageLog
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.settings import Settings
 
 # SQL, HTML, control characters, other directions and other alphabets: all of it is only text
 NASTY = "'; DROP TABLE crawl_jobs; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e 🦓 %s"
@@ -282,14 +279,25 @@ async def test_regions_and_costs(api: Api, database: Database) -> None:
     assert (await api.send("PATCH", "/api/v1/proxies/999", {"region": "eu"})).status == 404
 
 
-@pytest.mark.parametrize("path", ["/api/docs"])
-async def test_the_page_of_the_api(api: Api, path: str, settings: Settings) -> None:
-    page = await api.get(path)
+async def test_the_reference_page(api: Api) -> None:
+    page = await api.get("/api/docs")
     assert page.status == 200
     assert page.headers["Content-Type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert b"<script" not in page.body
-    commands = [unescape(c) for c in re.findall(r"<pre>(.*?)</pre>", page.body.decode(), re.S)]
+    text = page.body.decode()
+    for part in (
+        'Request body: <a href="#schema-CrawlOrder">',
+        "<td>max_pages<td>integer or null<td>Stop after this many pages.",
+        "Example of 202",
+        "<td>429<td><td>Quota exceeded",
+        '<h3 id="schema-JobList">',
+    ):
+        assert part in text
+    # every link within the page has a target
+    targets = set(re.findall(r'id="([^"]+)"', text))
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= targets
+    commands = [unescape(c) for c in re.findall(r"<pre class=command>(.*?)</pre>", text, re.S)]
     assert len(commands) > 90
     for words in map(shlex.split, commands):
         assert words[0] == "curl"

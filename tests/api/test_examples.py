@@ -11,7 +11,7 @@ from api.conftest import Keyed
 from api.furnished import add_letter, furnish, operations, parameters
 from built_site import Crawls, rows_of
 from forager.access.caller import Scope
-from forager.api.reference import example_of
+from forager.api.reference_page import example_of
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from forager.api import services as remembered
+from forager.api import services
 from forager.api.services import Remembered
 
 
@@ -37,8 +37,8 @@ async def test_what_is_cheap_is_made_each_time(counting: Counting) -> None:
 
 
 async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "CHEAP", 0.0)
-    monkeypatch.setattr(remembered, "REST", 1e9)
+    monkeypatch.setattr(services, "CHEAP", 0.0)
+    monkeypatch.setattr(services, "REST", 1e9)
     kept = Remembered()
     counting.go.set()
     assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 1]
@@ -51,8 +51,8 @@ async def test_what_is_given_again_says_since_when(
     kept = Remembered()
     counting.go.set()
     assert (await kept.look("a", counting.make)).at is None
-    monkeypatch.setattr(remembered, "CHEAP", 0.0)
-    monkeypatch.setattr(remembered, "REST", 1e9)
+    monkeypatch.setattr(services, "CHEAP", 0.0)
+    monkeypatch.setattr(services, "REST", 1e9)
     first = await kept.look("a", counting.make)
     assert first.at is not None
     assert await kept.look("a", counting.make) is first
@@ -71,8 +71,8 @@ async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
 async def test_while_it_is_made_anew_the_one_before_is_given(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembered, "CHEAP", 0.0)
-    monkeypatch.setattr(remembered, "REST", 0)
+    monkeypatch.setattr(services, "CHEAP", 0.0)
+    monkeypatch.setattr(services, "REST", 0)
     kept = Remembered()
     counting.go.set()
     assert await kept.get("a", counting.make) == 1

@@ -19,7 +19,7 @@ from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
 from forager.api.app import create_app
 from forager.api.limits import MAX_LIST
-from forager.api.reference import example_of
+from forager.api.reference_page import example_of
 from forager.db.database import Database
 from forager.settings import Settings
 

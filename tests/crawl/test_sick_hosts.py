@@ -13,7 +13,7 @@ from forager.processes.control import StopCause
 from servers.site import Page, Site, html
 
 GOOD, BROKEN = 400, 6
-DELAY = 0.05
+DELAY = 0.02
 RETRIES = 3
 
 
@@ -40,7 +40,7 @@ async def test_a_few_broken_pages_do_not_starve_two_crawls(
     site.pages["/"] = html("Start", [*broken[:3], *good, *broken[3:]])
     site.pages |= {path: html(f"Page {path}") for path in good}
     site.pages |= {path: Page(b"", "503 Service Unavailable") for path in broken}
-    options: dict[str, Any] = {"delay": DELAY, "retries": RETRIES, "retry_delay": 2.0}
+    options: dict[str, Any] = {"delay": DELAY, "retries": RETRIES, "retry_delay": 1.0}
     crawled = await asyncio.gather(*(crawls.run(f"{site.url}/", **options) for _ in range(2)))
     for each in crawled:
         assert each.job.stop_reason == "finished"

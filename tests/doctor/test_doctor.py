@@ -8,9 +8,9 @@ import pytest
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor import Check, Level, work
-from forager.doctor import work as products
+from forager.doctor import work
 from forager.doctor.archive import check_storage
+from forager.doctor.check import Check, Level
 from forager.fetch.proxies.service import Proxies, parse_address
 from forager.jobs.workers import Registration
 from forager.secrets import Vault
@@ -125,7 +125,7 @@ async def test_domains_that_wait_for_a_worker_with_a_proxy_are_counted(tasks: Ta
 
 
 async def test_dead_letters_wait_for_a_person(settings: Settings, tasks: Tasks) -> None:
-    assert (await products.check_dead_letters(tasks.database, settings)).finding == "none"
+    assert (await work.check_dead_letters(tasks.database, settings)).finding == "none"
     (task_id,) = await tasks.add("http://shop.example/1", status="failed")
     await tasks.sql(
         """
@@ -136,21 +136,21 @@ async def test_dead_letters_wait_for_a_person(settings: Settings, tasks: Tasks) 
         """,
         task_id,
     )
-    check = await products.check_dead_letters(tasks.database, settings)
+    check = await work.check_dead_letters(tasks.database, settings)
     assert_warns(check, "1 tasks", "shop.example", "forager dead-letters")
 
 
 async def test_proxies_and_webhooks_that_fail_are_named(tasks: Tasks) -> None:
     database, settings = tasks.database, tasks.settings
-    assert (await products.check_proxies(database, settings)).finding == "none"
-    assert (await products.check_webhooks(database, settings)).finding == "none"
+    assert (await work.check_proxies(database, settings)).finding == "none"
+    assert (await work.check_webhooks(database, settings)).finding == "none"
     vault = Vault(settings)
     for port in (8001, 8002):
         spec = parse_address(f"http://127.0.0.1:{port}")
         await Proxies(database, vault).add(spec, allow_private=True)
     await Webhooks(database, vault).add(NewWebhook("http://127.0.0.1:9/hook", allow_private=True))
-    assert (await products.check_proxies(database, settings)).finding == "2 of 2 in use"
-    assert (await products.check_webhooks(database, settings)).level is Level.OK
+    assert (await work.check_proxies(database, settings)).finding == "2 of 2 in use"
+    assert (await work.check_webhooks(database, settings)).level is Level.OK
     await tasks.sql(
         """
         UPDATE proxies SET is_active = false, next_probe_at = now(), last_failure_reason = 'deaf'
@@ -159,19 +159,19 @@ async def test_proxies_and_webhooks_that_fail_are_named(tasks: Tasks) -> None:
     )
     await tasks.sql("UPDATE webhooks SET failures = 3, rests_until = now() + interval '1 hour'")
     assert_warns(
-        await products.check_proxies(database, settings), "1 of 2 in use", "127.0.0.1:8001 (deaf)"
+        await work.check_proxies(database, settings), "1 of 2 in use", "127.0.0.1:8001 (deaf)"
     )
-    assert_warns(await products.check_webhooks(database, settings), "/hook (3 failures)")
+    assert_warns(await work.check_webhooks(database, settings), "/hook (3 failures)")
 
 
 async def test_parsers_that_cannot_be_used_are_named(tasks: Tasks, tmp_path: Path) -> None:
-    assert (await products.check_parsers(tasks.database, tasks.settings)).level is Level.OK
+    assert (await work.check_parsers(tasks.database, tasks.settings)).level is Level.OK
     await tasks.sql("INSERT INTO parser_rollouts (parser, active_version) VALUES ('lost', '4')")
-    assert_warns(await products.check_parsers(tasks.database, tasks.settings), "lost 4")
+    assert_warns(await work.check_parsers(tasks.database, tasks.settings), "lost 4")
     module = tmp_path / "broken.py"
     module.write_text("import nothing_like_it", encoding="utf-8")
     broken = tasks.settings.model_copy(update={"parser_modules": (str(module),)})
-    assert_warns(await products.check_parsers(tasks.database, broken), "nothing_like_it")
+    assert_warns(await work.check_parsers(tasks.database, broken), "nothing_like_it")
 
 
 async def test_a_place_that_cannot_be_written_is_a_failure(

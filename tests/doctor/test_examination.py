@@ -17,10 +17,9 @@ from forager.access.keys import create_key
 from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.doctor import Check, Level, examine, server, work
 from forager.doctor import archive as archive_checks
-from forager.doctor import machine as installation
-from forager.doctor.check import REASONS
+from forager.doctor import examine, machine, server, work
+from forager.doctor.check import REASONS, Check, Level
 from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
@@ -98,11 +97,9 @@ async def test_a_transaction_that_never_ends(
 
 async def test_workers_of_other_versions_are_named(settings: Settings, database: Database) -> None:
     await Registration(database, new_id(), capacity=1).renew()
-    assert (await installation.check_versions(database, settings)).level is Level.OK
+    assert (await machine.check_versions(database, settings)).level is Level.OK
     await execute(database, "UPDATE workers SET version = '0.0.1'")
-    assert_warns(
-        await installation.check_versions(database, settings), "workers of 0.0.1", "restart"
-    )
+    assert_warns(await machine.check_versions(database, settings), "workers of 0.0.1", "restart")
 
 
 async def test_jobs_that_stand_still(database: Database, settings: Settings) -> None:
@@ -161,40 +158,36 @@ def test_a_full_disk_is_a_failure(settings: Settings, monkeypatch: pytest.Monkey
 
 
 async def test_keys_that_end(settings: Settings, database: Database) -> None:
-    assert (await installation.check_keys(database, settings)).finding == "none"
+    assert (await machine.check_keys(database, settings)).finding == "none"
     await create_key(database, "lasting", scope=Scope.ADMIN)
-    assert (
-        await installation.check_keys(database, settings)
-    ).finding == "1 active, 1 of them admin"
+    assert (await machine.check_keys(database, settings)).finding == "1 active, 1 of them admin"
     made = await create_key(database, "passing", scope=Scope.READ, expires_in=3600)
-    assert_warns(await installation.check_keys(database, settings), "passing", made.key.id)
+    assert_warns(await machine.check_keys(database, settings), "passing", made.key.id)
     await execute(database, "UPDATE api_keys SET revoked_at = now()")
-    assert_warns(
-        await installation.check_keys(database, settings), "all have expired", "keys create"
-    )
+    assert_warns(await machine.check_keys(database, settings), "all have expired", "keys create")
 
 
 def test_who_listens_to_others_is_told_of_tls(settings: Settings) -> None:
-    assert installation.check_exposure(settings).level is Level.OK
+    assert machine.check_exposure(settings).level is Level.OK
     public = settings.model_copy(update={"api_host": "0.0.0.0", "metrics_open": True})
-    assert_warns(installation.check_exposure(public), "without TLS", "/metrics needs no key")
+    assert_warns(machine.check_exposure(public), "without TLS", "/metrics needs no key")
 
 
 def test_the_address_that_the_api_listens_on_is_reported(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as line:
         address = f"http://127.0.0.1:{line.getsockname()[1]}"
         with noted_address(settings.home, address):
-            check = installation.check_exposure(settings.model_copy(update={"api_host": "0.0.0.0"}))
+            check = machine.check_exposure(settings.model_copy(update={"api_host": "0.0.0.0"}))
             assert (check.level, check.finding) == (Level.OK, f"the API listens on {address}")
             # killed: its note stays, and nothing listens there
             line.close()
-            assert "no API runs here" in installation.check_exposure(settings).finding
+            assert "no API runs here" in machine.check_exposure(settings).finding
     assert listening_addresses(settings.home) == []
 
 
 def test_traces_need_what_sends_them(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert installation.check_traces(settings).finding == "not asked for"
+    assert machine.check_traces(settings).finding == "not asked for"
     asked = settings.model_copy(update={"traces_url": "http://127.0.0.1:4318"})
-    assert "4318" in installation.check_traces(asked).finding
-    monkeypatch.setattr(installation, "find_spec", lambda _: None)
-    assert_warns(installation.check_traces(asked), "pip install")
+    assert "4318" in machine.check_traces(asked).finding
+    monkeypatch.setattr(machine, "find_spec", lambda _: None)
+    assert_warns(machine.check_traces(asked), "pip install")

@@ -15,7 +15,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.documents import sources
 from forager.documents.generation import Schedule, parse_cron, parse_every
-from forager.documents.refresher import Refresher
+from forager.documents.sources import Refresher
 from forager.errors import InvalidInput, NotFound
 from forager.services.service import SKIPPED
 from forager.settings import Settings

@@ -124,6 +124,7 @@ async def test_an_endpoint_embeds_texts_or_says_why_not(endpoint: TestServer) ->
 
 
 async def test_the_model_of_the_extra_knows_what_is_alike() -> None:
+    pytest.importorskip("wordllama", reason="there is no wheel for this Python")
     model = static_model()
     assert model is not None
     one, other, far = await model.embed(["a cat sleeps", "the kitten is asleep", "compile errors"])

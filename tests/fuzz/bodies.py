@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from forager.api.app import ROUTERS
-from forager.api.models.values import Order
+from forager.api.models import Order
 from forager.api.problems import problem_response
 from forager.errors import ForagerError
 from fuzz.target import Target

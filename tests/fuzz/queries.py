@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from forager.documents.search.hit import SearchCursor, decode, encode
+from forager.documents.search.hit import SearchCursor, decode_cursor, encode_cursor
 from forager.documents.search.tsquery import (
     MAX_TERMS,
     Kind,
@@ -30,8 +30,8 @@ def check(data: bytes) -> None:
         _check_term(term)
     _check_built(query)
     with suppress(InvalidInput):
-        decode(text, "question")
-    assert decode(encode(_CURSOR, "question"), "question") == _CURSOR
+        decode_cursor(text, "question")
+    assert decode_cursor(encode_cursor(_CURSOR, "question"), "question") == _CURSOR
 
 
 def _check_term(term: Term) -> None:
@@ -58,7 +58,7 @@ TARGET = Target(
     [
         b'how to "exact phrase" -without or pg_stat_activity.query --no-verify',
         b"asyncio.gather() O'Reilly\\ \xe2\x80\x9cquoted\xe2\x80\x9d GitHub -\"not this\"",
-        encode(_CURSOR, "question").encode(),
+        encode_cursor(_CURSOR, "question").encode(),
     ],
     [b'"', b"-", b" or ", b"--", b"_", b"'", b"\\", b"(", b")", b"\xe2\x80\x9c", b"\xc2\xab",
      b"::", b"->", b"\0", b"\xcc\x81", b"&", b"|", b"!", b":*", b"<->"],

@@ -18,10 +18,9 @@ from forager.documents.search.service import BY_WORDS
 from forager.index import engine as choice
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.engine import AWAY, Engine, open_engine
+from forager.index.engine import AWAY, Engine, forget_unfed_indexes, open_engine
 from forager.index.feeder import Feeder
 from forager.index.kind import LAYOUT, EngineRefused, Kind
-from forager.index.services import forget_unfed_indexes
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed
 from forager.outbox.message import Failure, Lane

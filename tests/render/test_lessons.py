@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forager.errors import ForagerError
-from forager.render.blocking import refusal
 from forager.render.finding import browser_path, find_browser
 from forager.render.lessons import RECHECK_EVERY, Lessons, shape_of
+from forager.render.resources import refusal
 from forager.settings import Settings
 
 PAGE = "https://shop.example/item/17"

@@ -30,9 +30,8 @@ from forager.index import engine, feeder, reindex
 from forager.index import engine as choice
 from forager.index import store as index_store
 from forager.index.client import EngineClient
-from forager.index.engine import Engine
+from forager.index.engine import Engine, forget_unfed_indexes
 from forager.index.kind import LAYOUT, EngineUnavailable, Kind
-from forager.index.services import forget_unfed_indexes
 from forager.index.writing import Action, IndexWriter, payload_of, send
 from forager.logs import configure_logs
 from forager.products.filters import Filters

@@ -12,8 +12,8 @@ from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
 from forager.archive.record import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import put_checked
-from forager.doctor import Level
 from forager.doctor.archive import check_storage
+from forager.doctor.check import Level
 from forager.errors import NotFound
 from forager.images.files import image_path, open_image_files
 from forager.settings import Settings

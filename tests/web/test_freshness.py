@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forager.api import services as remembered
+from forager.api import services
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob
@@ -16,9 +16,9 @@ from web.visitor import Visitor
 
 @pytest.fixture(autouse=True)
 def everything_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "CHEAP", 0.0)
-    monkeypatch.setattr(remembered, "REST", 1e9)
-    monkeypatch.setattr(remembered, "LONGEST", 1e9)
+    monkeypatch.setattr(services, "CHEAP", 0.0)
+    monkeypatch.setattr(services, "REST", 1e9)
+    monkeypatch.setattr(services, "LONGEST", 1e9)
 
 
 async def hold_all(database: Database) -> None:

@@ -155,9 +155,13 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
     [
         ({"urls": "ftp://example.org"}, "cannot be crawled"),
         ({"urls": "http://127.0.0.1/"}, "allow_private"),
-        ({"urls": ""}, "URLs: "),
-        ({"urls": "https://a.example", "max_pages": "many"}, "Max pages: Input should be"),
-        ({"urls": "https://a.example", "strategy": HOSTILE}, "Discover pages via: "),
+        ({"urls": ""}, 'id="e-urls"'),
+        (
+            {"urls": "https://a.example", "max_pages": "many"},
+            'id="e-max_pages" class="small field-error">Input should be',
+        ),
+        ({"urls": "https://a.example", "strategy": HOSTILE}, 'id="e-strategy"'),
+        ({"urls": "https://a.example", "headers": "no colon"}, 'id="e-headers"'),
     ],
 )
 async def test_a_crawl_that_cannot_be_is_refused_in_words(
@@ -174,7 +178,7 @@ async def test_a_refused_address_stays_in_the_form_and_can_be_allowed(
 ) -> None:
     welcome = (await visitor.get("/")).text
     assert "Welcome" in welcome
-    assert 'hx-post="/new-crawl"' in welcome
+    assert 'action="/new-crawl"' in welcome
     assert 'name="allow_private"' in welcome
     fields = {"urls": "http://127.0.0.1:8310/docs", "source": "mine", "max_pages": "7"}
     refused = (await visitor.act("/new-crawl", fields)).text

@@ -32,7 +32,7 @@ def _on(page: str, *calls: str, button: str = "") -> Forms:
 
 # by command; an option is part of the name where it leads to another place
 ACTIONS: dict[str, Forms] = {
-    "crawl": _on("Jobs", "POST /crawls", button="New crawl"),
+    "crawl": _on("Jobs", "POST /crawls", "POST /crawls/preview", button="New crawl"),
     "resume": _on("Jobs", "POST /jobs/{job_id}/resume", button="Resume"),
     "explain": _on("Explain", "GET /explain"),
     "read": _on("Search", "GET /documents/read", "GET /sections"),

@@ -16,9 +16,8 @@ from forager.access.permits import Permits
 from forager.api import reference
 from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
-from forager.api.limits import BodyLimit, RequestLimit
+from forager.api.limits import BodyLimit, RequestLimit, refuse_unknown_query
 from forager.api.observation import Conditional, Observation, RequestIds
-from forager.api.paging import refuse_unknown_query
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
 from forager.api.routes import (

@@ -59,7 +59,7 @@ class QuotaUse(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was not done."""
+    """Why a request failed."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["type", "title", "status", "detail"]})
 
@@ -90,31 +90,31 @@ class InvalidFields(InvalidInput):
 
 
 class Misdirected(ForagerError):
-    """This server does not go by that name."""
+    """The Host header names another server."""
 
 
-# The one table of what each error means to a caller: the first line that fits counts.
+# What each error means to a caller; the first line that matches applies.
 MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotFound, 404, "Not found"),
-    (InvalidInput, 422, "The request is not valid"),
-    (Unauthorised, 401, "A valid key is needed"),
-    (NotPermitted, 403, "This is not permitted"),
-    (QuotaExceeded, 429, "The quota is used up"),
-    (NotYet, 429, "There is no room for it now"),
-    (AlreadyThere, 409, "There is one already"),
-    (NotAllowed, 409, "This is not possible now"),
-    (LeaseLost, 409, "This is not possible now"),
-    (Misdirected, 421, "This server does not go by that name"),
-    (DatabaseUnavailable, 503, "The database cannot be used"),
-    (StorageAway, 503, "The object store cannot be used"),
-    (ClickHouseAway, 503, "The ClickHouse server cannot be used"),
-    (DiskFull, 503, "There is no space left"),
-    (SchemaMismatch, 503, "The database has another schema"),
-    (SecretsUnavailable, 503, "Stored secrets cannot be used"),
-    (WorkFailed, 502, "It was tried and failed"),
-    # a value that no rule of ours has caught, and that PostgreSQL cannot hold
-    (psycopg.DataError, 422, "The request is not valid"),
-    (UnicodeEncodeError, 422, "The request is not valid"),
+    (InvalidInput, 422, "Invalid request"),
+    (Unauthorised, 401, "A valid API key is required"),
+    (NotPermitted, 403, "Not permitted"),
+    (QuotaExceeded, 429, "Quota exceeded"),
+    (NotYet, 429, "Too many at the same time"),
+    (AlreadyThere, 409, "Already exists"),
+    (NotAllowed, 409, "Not possible in the current state"),
+    (LeaseLost, 409, "Not possible in the current state"),
+    (Misdirected, 421, "Unknown host name"),
+    (DatabaseUnavailable, 503, "The database is unavailable"),
+    (StorageAway, 503, "The object store is unavailable"),
+    (ClickHouseAway, 503, "The ClickHouse server is unavailable"),
+    (DiskFull, 503, "No disk space left"),
+    (SchemaMismatch, 503, "The database has a different schema version"),
+    (SecretsUnavailable, 503, "Stored secrets cannot be decrypted"),
+    (WorkFailed, 502, "The attempt failed"),
+    # values that passed validation but that PostgreSQL cannot store
+    (psycopg.DataError, 422, "Invalid request"),
+    (UnicodeEncodeError, 422, "Invalid request"),
 )
 NAMES = {
     400: "bad-request",
@@ -132,16 +132,27 @@ NAMES = {
     502: "failed",
     503: "unavailable",
 }
-# what is said where the error itself has no better words
+# texts for errors of the framework
 HTTP_WORDS = {
-    404: ("Not found", "nothing is at this path", "See /api/docs for the paths."),
-    405: ("This path does not take that method", "the method is not allowed here",
-          "The header Allow names the methods that are."),
+    404: ("Not found", "there is no endpoint at this path", "See /api/docs for the endpoints."),
+    405: ("Method not allowed", "this path does not accept the method",
+          "The header Allow lists the accepted methods."),
     413: ("The request is too large", "",
           "Send less at once, or raise FORAGER_API_MAX_BODY_MB."),
     415: ("Unsupported media type", "", "Send `Content-Type: application/json`."),
     503: ("The server is busy", "", "Try again later, or raise FORAGER_API_MAX_REQUESTS."),
 }  # fmt: skip
+# for the reference: each status, and the titles that come with it
+STATUS_TITLES: dict[int, str] = {
+    status: "; ".join(
+        dict.fromkeys(
+            [title for _, code, title in MEANINGS if code == status]
+            + [words[0] for code, words in HTTP_WORDS.items() if code == status]
+        )
+    )
+    or NAMES[status].replace("-", " ").capitalize()
+    for status in NAMES
+}
 
 
 def problem_of(error: Exception, show: Render = as_call) -> Problem:
@@ -154,15 +165,15 @@ def problem_of(error: Exception, show: Render = as_call) -> Problem:
     if isinstance(error, RequestValidationError):
         return problem_of(InvalidFields(field_problems(error.errors())), show)
     if isinstance(error, WorkFailed) and error.kind in (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS):
-        return _problem(403, "This may not be fetched", error.message, fix=_fix(error, show))
+        return _problem(403, "This URL must not be fetched", error.message, fix=_fix(error, show))
     for kind, status, title in MEANINGS:
         if isinstance(error, kind):
             return _of_known(error, status, title, show)
     return _problem(
         500,
-        "Something went wrong in Forager",
-        "this should not have happened",
-        fix="The log has more under this request id; report it with that.",
+        "Internal error",
+        "an unexpected error occurred",
+        fix="The server log has details under this request id. Please report it.",
     )
 
 

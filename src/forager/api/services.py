@@ -14,7 +14,9 @@ from fastapi import Depends, Request
 
 from forager.access.caller import Caller, Scope
 from forager.api.limits import Slots
-from forager.crawl.admission import RetriedUrls, move_job, retry_failed
+from forager.crawl.admission import RetriedUrls, move_job, preview, retry_failed
+from forager.crawl.options import CrawlOptions
+from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
 from forager.db.patience import Within
 from forager.documents.generation import Source
@@ -100,6 +102,7 @@ class Remembered:
 BACKTESTS = Slots(1, "a backtest")
 BACKTEST_SECONDS = 60.0
 AUDITS = Slots(1, "an audit")
+PREVIEWS = Slots(2, "a preview")
 AUDIT_SECONDS = 300.0
 
 
@@ -205,6 +208,11 @@ class Services:
         """Pause, resume, cancel or retry a job that the caller sees."""
         await self.job_of(caller, job_id)
         return await move_job(self.database, self.settings, caller, job_id, move, reason)
+
+    async def preview(self, caller: Caller, options: CrawlOptions) -> CrawlPreview:
+        """What a crawl would fetch first; starts nothing."""
+        with PREVIEWS.taken():
+            return await preview(self.database, self.settings, caller, options)
 
     async def retry_failed(
         self, caller: Caller, job_id: UUID, reasons: Sequence[str] = ()

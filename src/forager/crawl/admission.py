@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from forager.access.caller import LOCAL, Caller, Scope
@@ -42,6 +43,9 @@ from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.queue import Enqueued, Queue
 from forager.settings import Settings
 
+if TYPE_CHECKING:
+    from forager.crawl.preview import CrawlPreview
+
 
 async def start_crawl(
     database: Database,
@@ -70,6 +74,16 @@ async def start_crawl(
                 actor=caller.actor,
             )
     return _own(asked, caller, source_id)
+
+
+async def preview(
+    database: Database, settings: Settings, caller: Caller, options: CrawlOptions
+) -> CrawlPreview:
+    """What a crawl would fetch first, within the caller's rights. Starts nothing."""
+    from forager.crawl.preview import preview_crawl
+
+    check_addresses(options, caller)
+    return await preview_crawl(database, settings, options)
 
 
 async def start_refresh(

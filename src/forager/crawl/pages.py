@@ -15,8 +15,7 @@ from forager.crawl.frontier.scope import Scope
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome, Settlement
 from forager.db.database import Connection
-from forager.documents.page import NewPage, PreviousPage
-from forager.documents.plan import Plan
+from forager.documents.page import NewPage, Plan, PreviousPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl

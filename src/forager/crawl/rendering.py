@@ -17,7 +17,7 @@ from forager.errors import ErrorKind, GiveUp, NotFound, Retry
 from forager.extract.hosts import host_of
 from forager.extract.kinds import ContentKind
 from forager.extract.wildcard import Pattern
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
 from forager.fetch.robots.gate import Paced, RobotsGate
@@ -166,6 +166,7 @@ class Rendering:
                 wait_for=self._options.wait_for,
                 scroll=self._options.scroll,
                 hash_routes=self._options.hash_routes,
+                screenshot=self._options.screenshots,
             )
         rendered = rendered_response(response, page)
         facts = None

@@ -8,7 +8,7 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.documents import store
 from forager.documents.generation import Generation, State
-from forager.documents.plan import Counts
+from forager.documents.page import Counts
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
 

@@ -10,8 +10,15 @@ from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
 from forager.documents import publication, store
 from forager.documents.generation import objection
-from forager.documents.page import IndexedDocument, NewPage, PreviousPage, SampledPage
-from forager.documents.plan import Counts, Plan, make_plan
+from forager.documents.page import (
+    Counts,
+    IndexedDocument,
+    NewPage,
+    Plan,
+    PreviousPage,
+    SampledPage,
+    make_plan,
+)
 from forager.documents.store.publishing import count_inbound_links, find_near_duplicates
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp

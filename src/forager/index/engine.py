@@ -7,18 +7,23 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from forager.db.database import Connection
+from forager.db.database import Connection, Database
 from forager.db.patience import Patience
 from forager.index import store
-from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing
+from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing, Kind
 from forager.logs import get_logger
 from forager.outbox import store as outbox
+from forager.outbox.store import delete_unsent
+from forager.services.service import Service, in_chunks
 from forager.settings import Search, Settings
 
 if TYPE_CHECKING:
     from forager.index.client import EngineClient
+
 
 log = get_logger("search")
 
@@ -196,3 +201,30 @@ async def choose(connection: Connection, engine: Engine | None, kind: str) -> Ch
     if len(untold) > MAX_UNTOLD:
         return Choice(note=BEHIND)
     return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))
+
+
+CLEANUP_INTERVAL = 600.0
+# other workers may have the engine configured: an index that none of them fed for this long
+UNFED_FOR = 3600.0
+CHUNK = 5_000
+ORPHANED = "topic IN ('sections', 'products') AND topic NOT IN (SELECT kind FROM search_indexes)"
+
+
+def index_service(
+    database: Database, settings: Settings, kinds: Sequence[Kind], process_id: UUID | None = None
+) -> Service:
+    """The service that feeds the search engine; without an engine, its clean-up."""
+    if settings.search is not Search.OPENSEARCH:
+        step = partial(forget_unfed_indexes, database)
+        return Service(name="search index cleanup", every=CLEANUP_INTERVAL, step=step)
+    from forager.index.feeder import Feeder
+
+    return Feeder.of(database, settings, kinds, process_id).service()
+
+
+async def forget_unfed_indexes(database: Database, *, unfed_for: float = UNFED_FOR) -> int:
+    """Delete indexes that no worker feeds, and their messages; return the number of messages."""
+    async with database.connection() as connection:
+        for kind in await store.delete_unfed(connection, unfed_for):
+            log.info("search index forgotten: the search engine is switched off", kind=kind)
+    return await in_chunks(database, delete_unsent, condition=ORPHANED, limit=CHUNK)

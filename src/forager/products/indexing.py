@@ -12,16 +12,15 @@ from typing import Any
 
 import orjson
 
-from forager.index import kind as mapping
+from forager.index import kind
 from forager.index.engine import View
 from forager.index.kind import PRODUCTS, Entry, Kind
 from forager.index.tsquery import cut, engine_query, words_of
 from forager.outbox.message import Message
 from forager.products.content import CATEGORY_SEPARATOR, gtin_mark, sku_mark
 from forager.products.filters import Filters
-from forager.products.store import indexing as store
-from forager.products.store.indexing import IndexedProduct
-from forager.products.store.lists import Question
+from forager.products.store import lists as store
+from forager.products.store.lists import IndexedProduct, Question
 
 # an engine's times are less exact
 TIME_STEP = timedelta(seconds=1)
@@ -64,7 +63,7 @@ def _steps(category: str) -> list[str]:
 
 INDEXED_PRODUCTS = Kind(
     name=PRODUCTS,
-    properties=mapping.PRODUCT_FIELDS,
+    properties=kind.PRODUCT_FIELDS,
     sizes=store.select_sizes,
     select=store.select_indexed,
     entry=entry_of,

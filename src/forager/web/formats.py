@@ -13,7 +13,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.api.models.values import interval_text
+from forager.api.models import interval_text
 from forager.web.navigation import linked
 
 MISSING = "\N{EN DASH}"

@@ -49,7 +49,7 @@ class OpenSearch(Server):
 
     @classmethod
     def obtain(cls) -> None:
-        build_once(_place(), _build)
+        build_once(program_folder(), _build)
 
     def configure(self) -> None:
         config = self.folder / "config"
@@ -59,7 +59,7 @@ class OpenSearch(Server):
         (config / "log4j2.properties").write_text(LOGGING)
 
     def command(self) -> list[str]:
-        place = _place()
+        place = program_folder()
         return [
             need_program("java", "a Java runtime, 17 or newer"),
             "-Xms512m",
@@ -79,7 +79,7 @@ class OpenSearch(Server):
             return json.load(answer)["status"] in ("green", "yellow")
 
 
-def _place() -> Path:
+def program_folder() -> Path:
     """Named after what it is made from, so that a change of that makes another."""
     made_from = (NODE / "pom.xml").read_bytes() + (NODE / "SingleNode.java").read_bytes()
     return BUILT / f"opensearch-{hashlib.sha256(made_from).hexdigest()[:12]}"

@@ -1,1 +1,98 @@
-"""What goes in and what comes out: the edge of the API, in Pydantic models."""
+"""Kinds of values that several models share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from forager.errors import InvalidInput
+from forager.products.export import amount_text
+from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
+from forager.tasks.task import parse_every
+
+
+def _amount(value: Any) -> Any:
+    return amount_text(value) if isinstance(value, Decimal) else value
+
+
+def interval_text(seconds: float | None) -> str:
+    """An interval as it can be given: 21600 as 6h."""
+    if seconds is None:
+        return ""
+    for length, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:.6f}".rstrip("0").rstrip(".") + "s"
+
+
+def _interval_out(value: Any) -> Any:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    return interval_text(seconds) if isinstance(seconds, int | float) else seconds
+
+
+def _assume_utc(at: datetime) -> datetime:
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("it is out of range") from None
+
+
+def _interval(text: str) -> str:
+    try:
+        parse_every(text)
+    except InvalidInput as error:
+        raise ValueError(f"{error.message}. {error.hint or ''}".strip()) from None
+    return text
+
+
+# money and ratings are text, so that no digit is lost
+Amount = Annotated[str, BeforeValidator(_amount), Field(examples=["49.90"])]
+Interval = Annotated[str, BeforeValidator(_interval_out), Field(examples=["6h"])]
+# a time that comes in; without a zone it is in UTC
+Moment = Annotated[datetime, AfterValidator(_assume_utc)]
+Every = Annotated[PlainText, AfterValidator(_interval), Field(max_length=50, examples=["6h"])]
+
+
+def interval_of(every: str | None) -> timedelta | None:
+    """The length of time that a checked `Every` stands for."""
+    return None if every is None else parse_every(every)
+
+
+__all__ = ["LARGEST_BIGINT", "LARGEST_INT", "PlainText"]
+
+
+def _utc(at: datetime) -> datetime:
+    return at.astimezone(UTC)
+
+
+Reason = Annotated[PlainText, Field(max_length=500)]
+Time = Annotated[datetime, AfterValidator(_utc)]
+
+
+class View(BaseModel):
+    """An answer, made field by field from a value of a service."""
+
+    model_config = ConfigDict(
+        from_attributes=True,
+        json_schema_serialization_defaults_required=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        return cls.model_validate(value)
+
+
+class Order(BaseModel):
+    """What comes in: an unknown field is an error, so that a misspelt one is not lost."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def example(**values: Any) -> ConfigDict:
+    """The configuration of an order whose example can be sent as it is."""
+    return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [values]})

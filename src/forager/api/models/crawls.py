@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError
 
+from forager.api.models import LARGEST_INT, PlainText, View, example
 from forager.api.models.jobs import ShownStatus
-from forager.api.models.values import LARGEST_INT, PlainText, View, example
 from forager.api.problems import InvalidFields, field_problems
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
@@ -41,6 +41,21 @@ class CrawlOrder(CrawlChoices):
         """The options of the crawl; raises Pydantic's error for what is wrong with a value."""
         given = self.model_dump(exclude={"source", "priority"}, exclude_unset=True)
         return CrawlOptions.model_validate(given)
+
+
+class PreviewedUrl(View):
+    url: str
+    via: str
+    refusal: str | None = Field(description="Why the URL would not be fetched; null: it would be.")
+
+
+class CrawlPreview(View):
+    """The beginning of a crawl that was not started."""
+
+    urls: list[PreviewedUrl] = Field(description="First URLs, in the order of the crawl.")
+    crawl_delay: float | None = Field(description="Seconds that robots.txt asks for.")
+    sitemaps: list[str] = Field(description="Sitemaps that robots.txt names.")
+    problems: list[str] = Field(description="What could not be read.")
 
 
 class KnowledgeItem(CrawlOrder):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.models.values import Order, PlainText, Reason, Time, View, example
+from forager.api.models import Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
 from forager.crawl.settlement import Outcome
 from forager.jobs import job as rows

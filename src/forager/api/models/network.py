@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forager.api.models.values import (
+from forager.api.models import (
     Amount,
     Every,
     Interval,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from forager.api.actions import API
-from forager.api.models.values import Amount, Interval, Time, View
+from forager.api.models import Amount, Interval, Time, View
 from forager.products import service as values
 from forager.products.audit import Concern
 from forager.products.record import ImageRecord

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from forager.api.models.values import LARGEST_INT, Interval, Order, PlainText, Time, View, example
+from forager.api.models import LARGEST_INT, Interval, Order, PlainText, Time, View, example
 from forager.documents import generation as values
 from forager.documents.generation import Schedule, State, parse_cron, parse_every
 

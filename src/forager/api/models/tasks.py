@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
 from forager.api.actions import HintText, as_call
 from forager.api.limits import MAX_BULK
-from forager.api.models.values import (
+from forager.api.models import (
     LARGEST_BIGINT,
     Every,
     Interval,

@@ -10,10 +10,16 @@ from pydantic import ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.crawls import CrawlOrder, CrawlProgress, CrawlStarted, KnowledgeItem
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_BIGINT
+from forager.api.models.crawls import (
+    CrawlOrder,
+    CrawlPreview,
+    CrawlProgress,
+    CrawlStarted,
+    KnowledgeItem,
+)
 from forager.api.models.jobs import Job
-from forager.api.models.values import LARGEST_BIGINT
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import Here, Operator, Reader, Services, only_own
 from forager.api.streams import ProgressHub, progress_events
@@ -61,6 +67,12 @@ async def start(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response
         return CrawlStarted.of(asked)
 
     return await once.do(enqueue, status=202)
+
+
+@router.post("/preview")
+async def preview(order: CrawlOrder, here: Here, caller: Operator) -> CrawlPreview:
+    """Return the URLs that a crawl would fetch first, and what robots.txt says about them."""
+    return CrawlPreview.of(await here.preview(caller, _options(order)))
 
 
 @router.get("")

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Query
 from pydantic import Field
 
 from forager.api.actions import HintText
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_INT, PlainText, Time, View
 from forager.api.models.sources import CarriedPage, Number
-from forager.api.models.values import LARGEST_INT, PlainText, Time, View
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Reader
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer

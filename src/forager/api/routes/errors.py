@@ -9,9 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from forager.api.limits import MAX_BULK
-from forager.api.models.values import LARGEST_BIGINT, Order, PlainText, Time, View, example
-from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.models import LARGEST_BIGINT, Order, PlainText, Time, View, example
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action

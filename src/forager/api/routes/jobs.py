@@ -9,6 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from forager.access.caller import Caller
+from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models.jobs import (
     BulkOrder,
     BulkResult,
@@ -28,8 +30,6 @@ from forager.api.models.jobs import (
     StateCount,
     Worker,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.api.streams import download

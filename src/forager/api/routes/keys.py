@@ -15,9 +15,9 @@ from forager.access.caller import Scope
 from forager.access.key import KeyState
 from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
 from forager.api.idempotency import OnlyOnce
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
-from forager.api.models.values import example as example_of
-from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
+from forager.api.models import example as example_of
 from forager.api.services import Admin, Here, Reader, Services
 
 

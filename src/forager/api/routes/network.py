@@ -8,6 +8,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models.network import (
     AddedProxy,
     Alarm,
@@ -26,8 +28,6 @@ from forager.api.models.network import (
     TrialResult,
     spec_url,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText
-from forager.api.paging import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.services import Admin, Here, Operator, Services
 from forager.errors import InvalidInput
 from forager.fetch.client import ClientOptions

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from forager.api.models.values import Order, PlainText, Time, View, example
-from forager.api.paging import Cursor, Limit, Listed, listed
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import Order, PlainText, Time, View, example
 from forager.api.services import Admin, Here, Reader
 from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview

@@ -11,7 +11,8 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
-from forager.api.limits import analyse
+from forager.api.limits import Cursor, Limit, Listed, analyse, listed
+from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.models.products import (
     Audit,
     PriceChange,
@@ -24,8 +25,6 @@ from forager.api.models.products import (
     ShopOffer,
     ShopOffers,
 )
-from forager.api.models.values import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
 from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
 from forager.db.cursor import Page

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import PlainText
 from forager.api.models.crawls import CrawlStarted
 from forager.api.models.sources import (
     Deleted,
@@ -21,8 +23,6 @@ from forager.api.models.sources import (
     SourceChanges,
     SourceDetail,
 )
-from forager.api.models.values import PlainText
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Here, Operator, Reader, Services
 from forager.api.streams import download
 from forager.crawl.admission import lack_for_refresh, start_refresh

@@ -10,6 +10,8 @@ from starlette.responses import Response
 from forager.access.caller import Scope
 from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
+from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.models import LARGEST_BIGINT, PlainText, interval_of
 from forager.api.models.tasks import (
     ChangedTasks,
     ChosenTerms,
@@ -27,8 +29,6 @@ from forager.api.models.tasks import (
     TrackOrder,
     TrackResult,
 )
-from forager.api.models.values import LARGEST_BIGINT, PlainText, interval_of
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.api.streams import response_file

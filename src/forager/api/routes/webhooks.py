@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import MAX_BULK
-from forager.api.models.values import (
+from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, listed
+from forager.api.models import (
     LARGEST_BIGINT,
     Amount,
     Moment,
@@ -22,7 +22,6 @@ from forager.api.models.values import (
     View,
     example,
 )
-from forager.api.paging import Cursor, Limit, Listed, listed
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
 from forager.products import alerts

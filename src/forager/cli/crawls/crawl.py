@@ -18,8 +18,8 @@ from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.options import AsJson, JobId, flags_of
-from forager.cli.output import note, say
-from forager.cli.running import StoppedAtOnce
+from forager.cli.output import note, say, show_json, show_table
+from forager.cli.running import StoppedAtOnce, with_database
 from forager.demo import PORT
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -61,6 +61,10 @@ def _crawl(
     detach: Annotated[
         bool, typer.Option("--detach", help="Enqueue the crawl for a worker and exit.")
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="List the first URLs and what robots.txt says, and exit."),
+    ] = False,
     as_json: AsJson = False,
     options: dict[str, Any],
 ) -> None:
@@ -73,6 +77,8 @@ def _crawl(
     if not starts:
         raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
     checked = checked_options({"urls": starts, **options})
+    if dry_run:
+        return _show_preview(context, checked, as_json=as_json)
     settings = flags_of(context).load()
     raise typer.Exit(
         asyncio.run(
@@ -81,6 +87,23 @@ def _crawl(
             )
         )
     )
+
+
+def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: bool) -> None:
+    from forager.crawl.preview import preview_crawl
+
+    found = with_database(context, lambda db, settings: preview_crawl(db, settings, options))
+    if as_json:
+        return show_json(found)
+    for problem in found.problems:
+        note(problem)
+    if found.crawl_delay:
+        note(f"robots.txt asks for {found.crawl_delay:g} s between requests")
+    rows = [
+        (each.via, "fetch" if each.refusal is None else each.refusal, each.url)
+        for each in found.urls
+    ]
+    return show_table("VIA, DECISION, URL", rows)
 
 
 crawl = with_crawl_flags(_crawl, after="file")

@@ -26,7 +26,7 @@ from forager.settings.crawling import parse_render
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from forager.fetch.domains.domain import Domain
+    from forager.fetch.domains import Domain
     from forager.fetch.domains.service import DomainChanges, Domains
 
 Answer = TypeVar("Answer")

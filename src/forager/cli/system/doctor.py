@@ -15,7 +15,7 @@ from forager.cli.running import run
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.doctor import Check
+    from forager.doctor.check import Check
     from forager.jobs.job import Job
     from forager.settings import Settings
 

@@ -15,7 +15,7 @@ from forager.errors import GiveUp, NotFound
 from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store

@@ -20,7 +20,7 @@ from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Settlement
 from forager.crawl.store import ArchivedPage
 from forager.db.database import Database
-from forager.documents.plan import Plan
+from forager.documents.page import Plan
 from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.response import Response, Timing

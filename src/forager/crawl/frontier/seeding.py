@@ -120,26 +120,9 @@ class Seeding:
         return further
 
     async def _sitemap_urls(self) -> list[str]:
-        """Those that robots.txt names; if the crawl is made of sitemaps, the usual place too."""
-        urls: list[str] = []
-        for seed in _one_for_each_origin(self._options.seeds):
-            if self._options.strategy is Strategy.SITEMAP and _looks_like_sitemap(seed):
-                urls.append(seed)
-            else:
-                urls += await self._sitemaps_of(seed)
-        return list(dict.fromkeys(urls))
-
-    async def _sitemaps_of(self, seed: NormalisedUrl) -> list[str]:
-        try:
-            verdict = await self._robots.verdict(seed)
-            named = _addresses(await self._robots.sitemaps(seed), seed)
-        except WorkFailed:
-            return []  # the seed itself will say what is wrong
-        if verdict.deferred_for is not None and verdict.trouble is None:
-            self._deferred = Waiting(verdict.deferred_for, verdict.reason)
-        elif not named and self._options.strategy is Strategy.SITEMAP:
-            return [urljoin(seed, "/sitemap.xml")]
-        return named
+        urls, deferred = await sitemap_urls(self._options, self._robots)
+        self._deferred = deferred or self._deferred
+        return urls
 
     async def _read_sitemap(self, url: str) -> list[str]:
         """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
@@ -185,6 +168,37 @@ class Seeding:
         self._discovery.meet(found, batch.discovered)
         self._state.next_seq = self._discovery.next_seq
         await self._committer.write(batch)
+
+
+async def sitemap_urls(
+    options: CrawlOptions, robots: RobotsGate
+) -> tuple[list[str], Waiting | None]:
+    """Sitemaps that robots.txt names; if the crawl is made of sitemaps, the usual place too.
+
+    The second value says that some host cannot be asked yet.
+    """
+    urls: list[str] = []
+    deferred = None
+    for seed in _one_for_each_origin(options.seeds):
+        if options.strategy is Strategy.SITEMAP and _looks_like_sitemap(seed):
+            urls.append(seed)
+            continue
+        try:
+            verdict = await robots.verdict(seed)
+            named = _addresses(await robots.sitemaps(seed), seed)
+        except WorkFailed:
+            continue  # the seed itself will say what is wrong
+        if verdict.deferred_for is not None and verdict.trouble is None:
+            deferred = Waiting(verdict.deferred_for, verdict.reason)
+        elif not named and options.strategy is Strategy.SITEMAP:
+            named = [urljoin(seed, "/sitemap.xml")]
+        urls += named
+    return list(dict.fromkeys(urls)), deferred
+
+
+async def read_entries(paced: Paced, url: str) -> Iterator[SitemapEntry]:
+    """The entries of one sitemap."""
+    return _entries(SitemapParser(url), await _fetch_sitemap(paced, url))
 
 
 async def _fetch_sitemap(paced: Paced, url: str) -> bytes:

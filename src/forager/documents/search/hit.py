@@ -124,13 +124,13 @@ class SearchCursor:
     offset: int = 0
 
 
-def encode(cursor: SearchCursor, *question: str | None) -> str:
+def encode_cursor(cursor: SearchCursor, *question: str | None) -> str:
     """An opaque text, valid for the same query and filters only."""
     content = (_digest(question), cursor.generations, cursor.offset)
     return base64.urlsafe_b64encode(zlib.compress(orjson.dumps(content))).decode()
 
 
-def decode(text: str, *question: str | None) -> SearchCursor:
+def decode_cursor(text: str, *question: str | None) -> SearchCursor:
     try:
         digest, generations, offset = orjson.loads(_unpack(text))
         cursor = SearchCursor(tuple(map(_number, generations)), _number(offset))

@@ -6,7 +6,7 @@ import orjson
 
 from forager.documents.store import words as store
 from forager.documents.store.words import IndexedSection
-from forager.index import kind as mapping
+from forager.index import kind
 from forager.index.kind import SECTIONS, Entry, Kind
 from forager.index.tsquery import words_of
 from forager.outbox.message import Message
@@ -43,7 +43,7 @@ def _entry_id(document_id: int, position: int) -> str:
 
 INDEXED_SECTIONS = Kind(
     name=SECTIONS,
-    properties=mapping.SECTION_FIELDS,
+    properties=kind.SECTION_FIELDS,
     sizes=store.select_sizes,
     select=store.select_indexed,
     entry=entry_of,

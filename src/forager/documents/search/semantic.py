@@ -9,7 +9,7 @@ from forager.db.database import Connection, Database
 from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.search.hit import SearchRequest
-from forager.documents.search.scope import Scope
+from forager.documents.search.ranking import Scope
 from forager.documents.search.score import Candidate
 from forager.documents.search.snippets import plain_text
 from forager.documents.search.tsquery import Kind, Query

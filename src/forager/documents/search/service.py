@@ -10,15 +10,21 @@ from forager.db.database import Connection, Database
 from forager.db.text_search import primary
 from forager.documents import store as documents
 from forager.documents.publication import no_such_generation, no_such_source
-from forager.documents.search import hit as cursors
 from forager.documents.search import store
 from forager.documents.search.embedding import Embedder
-from forager.documents.search.hit import MAX_HITS, Hit, SearchPage, SearchRequest
-from forager.documents.search.ranking import MOST, SOME, rank
-from forager.documents.search.scope import Scope, scopes_of
+from forager.documents.search.hit import (
+    MAX_HITS,
+    Hit,
+    SearchCursor,
+    SearchPage,
+    SearchRequest,
+    decode_cursor,
+    encode_cursor,
+)
+from forager.documents.search.ranking import MOST, SOME, Scope, rank, scopes_of
 from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import find_similar, fuse, is_question
-from forager.documents.search.showing import by_page, facets_of, hits_of
+from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
 from forager.errors import InvalidInput
@@ -268,7 +274,7 @@ async def _one_generation(
 
 
 async def _go_on(connection: Connection, request: SearchRequest, text: str) -> SearchStart:
-    cursor = cursors.decode(text, *_question(request))
+    cursor = decode_cursor(text, *_question(request))
     generations = await store.select_once_published(
         connection, cursor.generations, request.source, request.user_id
     )
@@ -295,7 +301,7 @@ def _question(request: SearchRequest) -> tuple[str | None, ...]:
 
 def _next(request: SearchRequest, start: SearchStart, offset: int) -> str:
     generations = tuple(generation.id for generation in start.generations)
-    return cursors.encode(cursors.SearchCursor(generations, offset), *_question(request))
+    return encode_cursor(SearchCursor(generations, offset), *_question(request))
 
 
 def _note(

@@ -15,8 +15,14 @@ from forager.db.database import Connection
 from forager.db.ids import new_id
 from forager.documents.generation import Generation
 from forager.documents.names import contexts, head_of, section_names
-from forager.documents.page import ExtractedDocument, NewPage, PreviousPage, SampledPage
-from forager.documents.plan import Counts, ManifestPage
+from forager.documents.page import (
+    Counts,
+    ExtractedDocument,
+    ManifestPage,
+    NewPage,
+    PreviousPage,
+    SampledPage,
+)
 from forager.documents.store.words import (
     SEARCH_ROWS,
     kind_lexeme,

@@ -1,1 +1,40 @@
-"""Domains: per-host crawl settings."""
+"""A domain: its settings, and its state now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain: what a person set (None: not set), and how it is doing now."""
+
+    id: int
+    domain_name: str
+    base_url: str
+    crawl_delay_seconds: float | None
+    max_concurrent_requests: int | None
+    per_proxy_only: bool
+    proxy_rate: float | None
+    is_active: bool
+    # how its tasks are treated; lengths of time in seconds
+    crawl_frequency: float | None
+    adaptive: bool | None
+    min_frequency: float | None
+    max_frequency: float | None
+    use_proxies: bool | None
+    allow_private: bool
+    currency: str | None
+    task_hold: str | None
+    region: str | None
+    # which pages of it are rendered, and patterns of URLs that always are
+    render: str | None
+    render_urls: list[str]
+    created_at: datetime
+    updated_at: datetime
+    blocked_until: datetime | None  # None unless that is still to come
+    slow_delay: float
+    next_slot_at: datetime | None
+    runners: int
+    connections: int

@@ -24,8 +24,7 @@ from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern
 from forager.fetch.budgets.budget import base_url
-from forager.fetch.domains import store
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain, store
 from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
@@ -318,15 +317,15 @@ async def domains_of(connection: Connection, host: str) -> list[int]:
     So `example.com` means its `www.` too, whether or not that has a row of its own.
     """
     name = domain_name(host)
-    return await _meant(connection, [name, *parent_domains(name)])
+    return await _covering_ids(connection, [name, *parent_domains(name)])
 
 
 async def domains_below(connection: Connection, host: str) -> list[int]:
     """The same without what only covers the host: what is lost must have been named."""
-    return await _meant(connection, [domain_name(host)])
+    return await _covering_ids(connection, [domain_name(host)])
 
 
-async def _meant(connection: Connection, names: Sequence[str]) -> list[int]:
+async def _covering_ids(connection: Connection, names: Sequence[str]) -> list[int]:
     # nobody who says `co.uk` means every shop there, unless it has a row
     if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
         raise _unknown_domain(names[0])

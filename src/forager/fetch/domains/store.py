@@ -13,7 +13,7 @@ from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
 from forager.errors import InvalidInput
 from forager.fetch.budgets.store import SLOW_NOW
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from fastapi import Path
 
 from forager.errors import InvalidInput
-from forager.fetch.domains.domain import Domain
+from forager.fetch.domains import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.response import agent_header

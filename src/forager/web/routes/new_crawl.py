@@ -25,7 +25,7 @@ from forager.errors import ForagerError, InvalidInput
 from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
 from forager.settings.crawling import RenderMode
-from forager.web.errors import wants_fragment, words_of
+from forager.web.errors import words_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place
 from forager.web.page import Done, Page, action, new_router, page
@@ -154,7 +154,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon or not name.strip():
-            raise InvalidInput(f"{line[:100]!r} is not 'Name: value'")
+            raise InvalidInput(f"headers: {line[:100]!r} is not 'Name: value'")
         headers[name.strip()] = value.strip()
     return headers
 
@@ -162,8 +162,9 @@ def _headers(lines: list[str]) -> dict[str, str]:
 router = new_router()
 
 FIELDS = crawl_fields()
-# an option at the start of a line that says what is wrong with it
-_OPTION = re.compile(r"^(?P<name>\w+)(?:\.[^:\n]+)?:", re.MULTILINE)
+OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
+# a line that says what is wrong with an option
+_OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
 
 MAX_URLS = 1000
 
@@ -172,7 +173,41 @@ MAX_URLS = 1000
 async def form_page(visit: Operates, job: UUID | None = None) -> Page:
     """An empty form, or one with the settings of an earlier job."""
     given = Form({}) if job is None else _settings_of(await visit.here.job_of(visit.caller, job))
-    return Page("new_crawl.html", {"fields": FIELDS, "given": given, "problem": None})
+    return _form_page(given)
+
+
+def _form_page(given: Form, error: ForagerError | None = None, **values: object) -> Page:
+    """The form with what was typed, and errors beside the inputs that they are about."""
+    by_field, rest = _errors(error)
+    is_detailed = any(
+        given.text(field.option) not in ("", field.default) for field in FIELDS if not field.is_main
+    )
+    filled = {
+        "fields": FIELDS,
+        "given": given,
+        "errors": by_field,
+        "problem": rest,
+        "preview": None,
+        "is_detailed": is_detailed,
+    }
+    status = 200 if error is None else problem_of(error).status
+    return Page("new_crawl.html", {**filled, **values}, status=status)
+
+
+def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
+    """Messages by input, and the message that belongs to none."""
+    if error is None:
+        return {}, None
+    found: dict[str, str] = {}
+    name = ""
+    for line in error.message.splitlines() if isinstance(error, InvalidInput) else ():
+        option = _OPTION.fullmatch(line)
+        if option is not None and option["name"] in OPTIONS:
+            name = option["name"]
+            found[name] = option["text"]
+        elif name:  # some messages have several lines
+            found[name] += f" {line}"
+    return (found, None) if found else ({}, words_of(problem_of(error, as_place)))
 
 
 def _settings_of(job: Job) -> Form:
@@ -188,12 +223,16 @@ async def start(visit: Operates, form: Submitted) -> Done | Page:
     try:
         return _started(await _start(visit, _options(form), form.text("source") or None, form))
     except ForagerError as error:
-        if wants_fragment(visit.request):
-            raise
-        # without scripts the page itself is the answer: what was typed must be in it
-        problem = problem_of(error, as_place)
-        values = {"fields": FIELDS, "given": form, "problem": words_of(problem)}
-        return Page("new_crawl.html", values, status=problem.status)
+        return _form_page(form, error)
+
+
+@action(router, "/new-crawl/preview")
+async def preview(visit: Operates, form: Submitted) -> Page:
+    try:
+        found = await visit.here.preview(visit.caller, _options(form))
+    except ForagerError as error:
+        return _form_page(form, error)
+    return _form_page(form, preview=found)
 
 
 @action(router, "/new-crawl/demo")
@@ -224,16 +263,7 @@ def _options(form: Form) -> CrawlOptions:
     for field in FIELDS:
         if (value := field.read(form)) is not None:
             given[field.option] = value
-    try:
-        return crawl_options(given)
-    except InvalidInput as error:
-        raise InvalidInput(_OPTION.sub(_as_title, error.message), hint=error.hint) from None
-
-
-def _as_title(option: re.Match[str]) -> str:
-    """The name of an option as the form shows it."""
-    titles = {field.option: field.title for field in FIELDS}
-    return f"{titles.get(option['name'], 'URLs')}:"
+    return crawl_options(given)
 
 
 SOURCE = "demo"

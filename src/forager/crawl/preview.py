@@ -1,0 +1,177 @@
+"""What a crawl would do first: its first URLs, and what robots.txt and the scope say about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from forager.crawl.extraction.pool import ExtractionPool
+from forager.crawl.frontier.entry import Via
+from forager.crawl.frontier.scope import Scope
+from forager.crawl.frontier.seeding import first_urls, read_entries, sitemap_urls
+from forager.crawl.job import client_options, user_agent
+from forager.crawl.options import CrawlOptions, Strategy
+from forager.db.database import Database
+from forager.db.ids import new_id
+from forager.errors import ForagerError
+from forager.extract.urls import NormalisedUrl
+from forager.fetch.budgets.budget import Budgets
+from forager.fetch.client import Client
+from forager.fetch.failure import classify_status
+from forager.fetch.response import Request
+from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.robots.rules import product_token
+from forager.fetch.sender import Sender, follow
+from forager.processes.sandbox import SandboxLimits
+from forager.settings import Settings
+
+FIRST_URLS = 20
+SECONDS = 30.0
+# sitemaps that are read, of those that robots.txt and their indexes name
+MAX_SITEMAPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedUrl:
+    """A URL in the order of the crawl; `refusal` says why it would not be fetched."""
+
+    url: str
+    via: str
+    refusal: str | None = None
+
+
+@dataclass(slots=True)
+class CrawlPreview:
+    """The beginning of a crawl. Nothing is stored but robots.txt."""
+
+    urls: list[PreviewedUrl] = field(default_factory=list)
+    # seconds between requests that robots.txt asks for
+    crawl_delay: float | None = None
+    sitemaps: list[str] = field(default_factory=list)
+    # what could not be looked at
+    problems: list[str] = field(default_factory=list)
+
+
+async def preview_crawl(
+    database: Database, settings: Settings, options: CrawlOptions, *, limit: int = FIRST_URLS
+) -> CrawlPreview:
+    """Read robots.txt, sitemaps and the first page, within half a minute and the host's budget."""
+    preview = CrawlPreview()
+    agent = user_agent(options, settings)
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            Client(client_options(options, agent)) as client,
+            Budgets(
+                database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
+            ) as budgets,
+        ):
+            sender = Sender(client, budgets)
+            gate = RobotsGate(database, sender, user_agent=agent, ignore=options.ignore_robots)
+            beginning = _Beginning(preview, settings, options, gate, Paced(sender, gate))
+            await beginning.collect(limit)
+    except TimeoutError:
+        preview.problems.append(f"the site did not answer within {SECONDS:g} s")
+    return preview
+
+
+@dataclass(slots=True)
+class _Beginning:
+    preview: CrawlPreview
+    settings: Settings
+    options: CrawlOptions
+    gate: RobotsGate
+    paced: Paced
+
+    async def collect(self, limit: int) -> None:
+        options = self.options
+        scope = Scope(
+            first_urls(options),
+            options.scope,
+            include=options.include,
+            exclude=options.exclude,
+            max_depth=options.max_depth,
+        )
+        seen: set[str] = set()
+        async for url, via in self._found(limit):
+            if url in seen or (via is Via.SITEMAP and scope.outside(url) is not None):
+                continue
+            seen.add(url)
+            self.preview.urls.append(PreviewedUrl(url, via, await self._refusal(scope, url, via)))
+            if len(self.preview.urls) >= limit:
+                return
+
+    async def _refusal(self, scope: Scope, url: NormalisedUrl, via: Via) -> str | None:
+        rule = None if via is Via.SEED else scope.verdict(url, 1).rule
+        if rule is not None:
+            return rule.words
+        try:
+            verdict = await self.gate.verdict(url)
+        except ForagerError as error:
+            return error.message
+        return None if verdict.allowed else verdict.reason
+
+    async def _found(self, limit: int) -> AsyncIterator[tuple[NormalisedUrl, Via]]:
+        """Seeds, pages of sitemaps and links of the first page, as the frontier has them."""
+        seeds = first_urls(self.options)
+        try:
+            self.preview.crawl_delay = await self.gate.crawl_delay(seeds[0])
+        except ForagerError as error:
+            self.preview.problems.append(error.message)
+            return
+        if self.options.strategy is not Strategy.SITEMAP:
+            for url in seeds[:limit]:
+                yield url, Via.SEED
+        if self.options.strategy in (Strategy.SITE, Strategy.SITEMAP):
+            for url in await self._listed(limit):
+                yield url, Via.SITEMAP
+        if self.options.follows_links_at(0):
+            for url in await self._linked(seeds[0]):
+                yield url, Via.LINK
+
+    async def _listed(self, limit: int) -> list[NormalisedUrl]:
+        """Pages of the first sitemaps."""
+        self.preview.sitemaps, _ = await sitemap_urls(self.options, self.gate)
+        waiting = list(self.preview.sitemaps)
+        pages: list[NormalisedUrl] = []
+        for _ in range(MAX_SITEMAPS):
+            if not waiting or len(pages) >= limit:
+                break
+            url = waiting.pop(0)
+            try:
+                # a sitemap may list many pages outside the scope
+                entries = list(islice(await read_entries(self.paced, url), 50 * limit))
+            except ForagerError as error:
+                self.preview.problems.append(f"sitemap {url}: {error.message}")
+                continue
+            pages += [entry.url for entry in entries if not entry.is_sitemap]
+            waiting = [*(entry.url for entry in entries if entry.is_sitemap), *waiting]
+        return pages
+
+    async def _linked(self, url: NormalisedUrl) -> list[NormalisedUrl]:
+        """In-scope links of the first page, extracted in a limited process."""
+        options = self.options
+        pool = ExtractionPool(
+            SandboxLimits.of_pages(self.settings),
+            seeds=tuple(first_urls(options)),
+            scope=options.scope,
+            agent=product_token(user_agent(options, self.settings)),
+            documents=False,
+        )
+        try:
+            followed = await follow(self.paced, Request(url), _any_hop)
+            response = followed.response
+            if (failure := classify_status(response.status, response.headers)) is not None:
+                raise failure
+            async with pool:
+                links = (await pool.extract(response, archive=False)).links
+        except ForagerError as error:
+            self.preview.problems.append(f"{url}: {error.message}")
+            return []
+        return [NormalisedUrl(link) for link in links.urls.decode().splitlines()[: links.followed]]
+
+
+async def _any_hop(_: str) -> None:
+    """The guard sees every address."""
