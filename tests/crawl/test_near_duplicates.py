@@ -11,7 +11,7 @@ from forager.documents.check import check_source
 from forager.settings import Settings
 from servers.site import Page, Site, html
 
-WORDS = [f"word{number}" for number in range(3000)]
+WORDS = [f"{letter}word{number}" for number in range(300) for letter in "abcdeprst"]
 
 
 def page(seed: int, mark: str) -> Page:

@@ -6,7 +6,7 @@ import random
 
 from forager.extract.simhash import distance, simhash
 
-WORDS = [f"word{number}" for number in range(2000)]
+WORDS = [f"{letter}word{number}" for number in range(200) for letter in "abcdeprst"]
 
 
 def text(seed: int, words: int = 1000) -> list[str]:
@@ -26,12 +26,12 @@ def test_a_few_other_words_change_few_bits_and_other_texts_many() -> None:
         assert distance(hash_of(words), hash_of(text(seed + 1000))) > 12
 
 
-def test_a_hash_fits_a_bigint_and_case_and_space_do_not_matter() -> None:
+def test_a_hash_fits_a_bigint_and_case_and_lines_do_not_matter() -> None:
     hashes = {hash_of(text(seed)) for seed in range(50)}
     assert all(-(2**63) <= each < 2**63 for each in hashes)
     assert min(hashes) < 0 < max(hashes)
     words = text(1)
-    assert simhash("\n\n".join(words).upper()) == hash_of(words)
+    assert simhash("\n".join(words).upper()) == hash_of(words)
 
 
 def test_short_texts_are_not_compared() -> None:

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from struct import pack
 from zlib import crc32
 
 BITS = 64
-# words before and after that make a feature together
-SHINGLE = 3
-# one shingle in eight counts, chosen by its first word: the same ones in similar texts
-SAMPLE_MASK = 7
 # a shorter text has too few features to be compared
 MIN_FEATURES = 16
-# further words of a very long text do not count
-MAX_WORDS = 50_000
+# what follows in a very long text does not count
+MAX_CHARACTERS = 400_000
+# Features are three words in a row. To be fast, only those count that begin with one of two
+# letters, which are the same ones in similar texts: about one in ten.
+_SHINGLES = re.compile(rb" (?=([sp]\S* +\S+ +\S+))")
+_SPACES = bytes.maketrans(b"\t\n\r\f\v", b"     ")
 _MIX = 0x9E3779B97F4A7C15
 _LOW = (1 << BITS) - 1
 
 
 def simhash(text: str) -> int | None:
     """As a signed number, which fits a bigint; None for a text that is too short."""
-    words = text.lower().encode("utf-8", "replace").split()[:MAX_WORDS]
-    last = len(words) - SHINGLE + 1
-    chosen = [
-        place for place, code in enumerate(map(crc32, words[:last])) if not code & SAMPLE_MASK
-    ]
+    words = text[:MAX_CHARACTERS].lower().encode("utf-8", "replace").translate(_SPACES)
     # a shingle counts once, however often a table or a list repeats it
-    shingles = set(map(crc32, (b" ".join(words[place : place + SHINGLE]) for place in chosen)))
+    shingles = set(map(crc32, _SHINGLES.findall(words)))
     if len(shingles) < MIN_FEATURES:
         return None
     return _majority([code * _MIX & _LOW for code in shingles])
