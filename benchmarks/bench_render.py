@@ -47,7 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="crawls of the static site")
     parser.add_argument("--sites", type=int, default=2, help="only the first ones")
-    parser.add_argument("--leak-pages", type=int, default=2000, help="pages of the memory run")
+    parser.add_argument("--leak-pages", type=int, default=2000, help="pages of the memory run; 0: none")
     options = parser.parse_args()
     install_peers()
     report = Report("Rendering: Forager and Crawlee's PlaywrightCrawler")
@@ -57,7 +57,8 @@ def main() -> None:
         for build in (vue_site, docsify_site)[: options.sites]:
             _compare(build(folder / build.__name__), folder, report)
         _static(folder, report, options.rounds)
-    report_memory(report, options.leak_pages)
+    if options.leak_pages:
+        report_memory(report, options.leak_pages)
     report.text(
         "Processor time is that of all processes, the browser and PostgreSQL included. Forager also"
         " archives the static response, the rendered page and a list of its resources, extracts"
