@@ -46,7 +46,7 @@ docs: $(DOCS)/.ready ## Build the documentation site into build/site and check i
 	@$(DOCS)/bin/zensical build --strict --clean --config-file build/zensical.toml
 
 services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
-	@$(BIN)/python -c 'import chdb' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5'
+	@$(BIN)/python -c 'import chdb, kubernetes_validate' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5' 'kubernetes-validate>=1.34'
 	@scripts/services build
 
 test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer
@@ -129,6 +129,7 @@ chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the 
 
 chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m market $(if $(SEED),--seed $(SEED))
 
 quality: $(READY) ## Score extraction on real pages (CORPORA=folder, SITES=folders of pages)
 	@$(BIN)/python -m benchmarks.quality $(CORPORA) $(SITES)

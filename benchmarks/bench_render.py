@@ -47,7 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="crawls of the static site")
     parser.add_argument("--sites", type=int, default=2, help="only the first ones")
-    parser.add_argument("--leak-pages", type=int, default=2000, help="pages of the memory run; 0: none")
+    parser.add_argument(
+        "--leak-pages", type=int, default=2000, help="pages of the memory run; 0: none"
+    )
     options = parser.parse_args()
     install_peers()
     report = Report("Rendering: Forager and Crawlee's PlaywrightCrawler")

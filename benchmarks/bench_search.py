@@ -34,10 +34,11 @@ from forager.api.services import Services
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
-from forager.documents import store
+from forager.documents.names import new_sections
 from forager.documents.page import NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.store import select_published
+from forager.documents.store import building
 from forager.documents.store.words import count_words
 from forager.logs import configure_logs
 from forager.mcp.call import Host
@@ -211,7 +212,8 @@ async def indexing_ms(url: str, text: RealText) -> tuple[float, float]:
             pages = [new_page(text, number) for number in numbers]
             began = time.perf_counter()
             async with database.transaction() as connection:
-                await store.insert_documents(connection, "source1", 1, CONFIG, pages)
+                sections = [new_sections(page) for page in pages]
+                await building.insert_documents(connection, "source1", 1, CONFIG, pages, sections)
             seconds += time.perf_counter() - began
     rows = BATCH * BATCHES
     characters = sum(len(text.texts[(10**9 + n) % len(text.texts)]) for n in range(rows))

@@ -85,8 +85,8 @@ class Tally:
 def report_products(folder: Path) -> str:
     """Score all pages of the folder; the report, which is also saved."""
     pages = load_pages(folder)
-    shops = sorted({page.shop for page in pages})
-    tuned = set(shops[::2])
+    shops = {page.shop for page in pages}
+    tuned = tuned_shops(pages)
     report = Report("Quality of products")
     report.text(
         f"{len(pages)} product pages of {len(shops)} shops, generic parser {GENERIC_VERSION}."
@@ -94,9 +94,15 @@ def report_products(folder: Path) -> str:
     _halves_table(report, pages, tuned)
     _fields_table(report, "Generic", score(pages, extract_product))
     _fields_table(report, "With site parsers", score(pages, read_with_parsers))
+    _confidence(report, pages, tuned)
     _speed(report, pages, folder)
     _errors(report, score(pages, extract_product))
     return report.write("quality-products.md")
+
+
+def tuned_shops(pages: Iterable[MarkedPage]) -> set[str]:
+    """Every second shop: rules and weights may be tuned on their pages, never on the others."""
+    return set(sorted({page.shop for page in pages})[::2])
 
 
 def read_with_parsers(page: ProductPage) -> Product:
@@ -153,6 +159,12 @@ def _count(tally: Tally, name: str, page: MarkedPage, found: str | None) -> None
     if found is not None or accepted:
         expected = " or ".join(sorted(accepted)) or "nothing"
         tally.errors.append(f"{page.url[:90]}: {found} instead of {expected}")
+
+
+def is_right(name: str, page: MarkedPage, product: Product) -> bool:
+    found = values_of(product)[name]
+    accepted = page.truth.get(name, ())
+    return found is not None and any(_equal(name, found, each) for each in accepted)
 
 
 def _equal(name: str, found: str, accepted: str) -> bool:
@@ -224,6 +236,47 @@ def _fields_table(report: Report, title: str, tallies: dict[str, Tally]) -> None
         for name, tally in tallies.items()
     ]
     report.table(["field", "F1", "precision", "recall", "pages that have it"], rows)
+
+
+def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) -> None:
+    from benchmarks.calibrate_products import compare, judge_pages, shipped_model
+
+    report.heading("Confidence")
+    judged, model = judge_pages(pages), shipped_model()
+    dev = [each for each in judged if each.shop in tuned]
+    held_out = [each for each in judged if each.shop not in tuned]
+    fixed, fitted = ("fixed", "loss", "Brier"), ("calibrated", "its loss", "its Brier")
+    report.table(
+        ["values of", "n", "right", *fixed, *fitted],
+        [compare("shops tuned on", dev, model), compare("shops held out", held_out, model)],
+    )
+    report.text(
+        "Price, currency, availability and SKU: the share of right values, the mean of the readers'"
+        " fixed scores, and that of the confidences that are shown, which `python -m"
+        " benchmarks.calibrate_products` fits to the scores on the shops tuned on (one slope, an"
+        " offset for each field). Smaller logarithmic losses and Brier scores are better. Brand and"
+        " GTIN keep their scores: people left them unmarked on many pages that show them, and an"
+        " offset for brands fitted on the one half made the other half worse (loss .805 to 1.697)."
+    )
+    report.heading("Tried and left out")
+    report.text(
+        "**A scorer that chooses between candidates** (logistic regression over score, places and"
+        " agreement; fitted without the shop that is read). Right on the shops tuned on, fixed"
+        " rules and scorer: price 36 and 36 of 39, availability 36 and 36 of 36, brand 34 and 33 of"
+        " 36,"
+        " SKU 40 and 39 of 42; on the shops held out: price 18 and 18 of 21, availability 20 and 20"
+        " of 20, brand 9 and 9 of 10, SKU 19 and 19 of 21. No choice could gain more than one SKU:"
+        " where a value is wrong, the right one is not among the candidates."
+    )
+    report.text(
+        "**Places learned for each shop** (the path of classes and attributes at which the other"
+        " pages of the shop show the value of their structured data). On the pages as they are it"
+        " changes nothing: only one page lacks a value that other pages of its shop have, and its"
+        " price is read right without. With all structured data removed from the page that is read,"
+        " right values without and with a learned place: price 45 and 50 of 59, brand 31 and 38 of"
+        " 49, availability 61 and 62 of 64, SKU 58 and 58 of 62; a learned place gave a wrong price"
+        " on 3 of 33 pages and a wrong brand on 3 of 18."
+    )
 
 
 def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:

@@ -10,8 +10,10 @@ from uuid import UUID
 from built_site import WHEN, WrittenDocument, WrittenSection
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
-from forager.documents import publication, store
+from forager.documents import publication
+from forager.documents.names import new_sections
 from forager.documents.page import ManifestPage, NewPage
+from forager.documents.store import building, removal
 from forager.documents.store.words import count_words
 from forager.extract.keys import url_key
 
@@ -70,12 +72,12 @@ class Corpus:
         ]
         async with self._database.transaction() as connection:
             number = await _source(connection, source_id, owner)
-            await store.set_config(connection, source_id, config)
-            generation_id = await store.insert_generation(connection, source_id, new_id(), None)
-            await store.insert_documents(
-                connection, source_id, number, config, [line.page for line in listed]
-            )
-            await store.list_new_pages(connection, source_id, generation_id, listed)
+            await building.set_config(connection, source_id, config)
+            generation_id = await building.insert_generation(connection, source_id, new_id(), None)
+            new = [line.page for line in listed]
+            sections = [new_sections(page) for page in new]
+            await building.insert_documents(connection, source_id, number, config, new, sections)
+            await building.list_new_pages(connection, source_id, generation_id, listed)
             await connection.execute(
                 "UPDATE generations SET pages = %s WHERE id = %s", (len(listed), generation_id)
             )
@@ -83,11 +85,11 @@ class Corpus:
 
     async def delete(self, source_id: str) -> None:
         async with self._database.connection() as connection:
-            await store.hide_source(connection, source_id)
+            await removal.hide_source(connection, source_id)
 
 
 async def _source(connection: Connection, source_id: str, owner: UUID | None) -> int:
-    source = await store.upsert_source(
+    source = await building.upsert_source(
         connection,
         source_id,
         base_url=f"https://{source_id}/",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from forager.cli.system.doctor import shown_settings
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
+from forager.settings.shown import shown_settings
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from forager.documents.reader import as_markdown, list_documents, read_page, sec
 from forager.documents.sources import delete_source
 from forager.errors import InvalidInput, NotFound
 from forager.extract.document import extract_document
-from forager.extract.sections import Section, identify
+from forager.extract.sections import Section
 
 
 async def test_a_cursor_stays_in_its_generation(crawls: Crawls, database: Database) -> None:
@@ -119,10 +119,11 @@ async def test_reading_follows_what_is_published(crawls: Crawls, database: Datab
 
 
 def stored(sections: Sequence[Section]) -> list[SectionRow]:
+    ids = [new_id() for _ in sections]
     return [
-        SectionRow(s.id, s.parent_id, s.section.heading, s.section.level, s.section.anchor,
-                   s.section.content, s.section.position)
-        for s in identify(sections, new_id)
+        SectionRow(ids[s.position], None if s.parent is None else ids[s.parent], s.heading,
+                   s.level, s.anchor, s.content, s.position)
+        for s in sections
     ]  # fmt: skip
 
 

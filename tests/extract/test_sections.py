@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from itertools import count
-
 import pytest
 
 from forager.extract.document import Document, extract_document
@@ -11,7 +9,6 @@ from forager.extract.sections import (
     MAX_SECTION_BYTES,
     MAX_SECTIONS,
     Section,
-    identify,
 )
 
 URL = "https://docs.example.org/guide/page.html"
@@ -105,15 +102,6 @@ def test_too_many_headings_become_text_and_that_is_said() -> None:
     assert MAX_SECTIONS - 1 <= len(document.sections) <= MAX_SECTIONS
     assert f"## h{MAX_SECTIONS + 9}\n\nx" in document.sections[-1].content
     assert any("sections" in said for said in document.truncated)
-
-
-def test_ids_are_given_by_the_caller() -> None:
-    numbers = count(100)
-    rows = identify(sections("<h1>A</h1>a<h2>B</h2>b"), lambda: next(numbers))
-    assert [(row.id, row.parent_id, row.section.heading) for row in rows] == [
-        (100, None, "A"),
-        (101, 100, "B"),
-    ]
 
 
 # --- markdown pages -----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ FUNCTIONS = {
     "histogram_quantile",
     "increase",
     "max",
+    "min",
     "rate",
     "sum",
     "topk",

@@ -24,7 +24,8 @@ from forager.settings import Settings
 from metrics import promql
 from servers.site import Site
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 SUFFIXES = ("_bucket", "_sum", "_count")
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -171,6 +172,8 @@ async def test_alerts_watch_what_there_is(labels: dict[str, set[str]]) -> None:
         named.append(rule["alert"])
         assert rule["labels"]["severity"] in ("info", "warning", "critical")
         assert {"summary", "action"} <= rule["annotations"].keys()
+        page, _, section = rule["annotations"]["runbook"].partition("#")
+        assert f"\n## {section.replace('-', ' ').capitalize()}\n" in (ROOT / page).read_text()
     assert len(set(named)) == len(named) > 10
 
 

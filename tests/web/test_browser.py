@@ -51,6 +51,8 @@ async def pages_of(queue: Queue, crawls: Crawls) -> list[str]:
         f"/read?url=https://{SOURCE}/a", "/new-crawl", "/workers", "/keys", "/sign-in",
         "/explain", f"/explain?url=https://{SOURCE}/{'long/' * 60}", "/explain?url=ftp://x",
         "/events", "/events?kind=parser.degraded", "/events/jobs", "/events/jobs?kind=retry",
+        f"/jobs/{job.id}/pages?outcome=pending", f"/sources/{SOURCE}/tree", "/settings",
+        f"/read?url=https://{SOURCE}/a&source={SOURCE}&tab=changes&view=side",
         "/audit", "/analytics", "/analytics?query=crawl-cost&days=7", "/analytics?days=soon",
     ]  # fmt: skip
 
@@ -186,6 +188,25 @@ async def test_the_keyboard_is_enough(tab: Tab, queue: Queue) -> None:
     await tab.tab_to("confirm-yes")
     await tab.press("Enter")
     await expect(tab.page.locator("h1 .badge")).to_have_text("cancelled")
+
+
+async def test_the_palette_leads_to_pages_and_searches(tab: Tab) -> None:
+    await tab.go("/jobs")
+    await tab.press("Control+k")
+    await tab.page.keyboard.type("sourc")
+    await expect(tab.page.locator("#palette-list li").first).to_have_text("Sources")
+    await tab.press("Enter")
+    await tab.page.wait_for_url("**/sources")
+    await tab.press("Control+k")
+    await tab.page.keyboard.type("two words")
+    await tab.press("Enter")
+    await tab.page.wait_for_url("**/search?q=two%20words")
+    await tab.page.evaluate("document.activeElement.blur()")
+    await tab.press("/")
+    await expect(tab.page.get_by_label("Search published pages")).to_be_focused()
+    await tab.page.evaluate("document.activeElement.blur()")
+    await tab.press("?")
+    await expect(tab.page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
 
 
 async def test_a_question_asked_twice_in_one_breath_still_hears_the_answer(

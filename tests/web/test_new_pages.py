@@ -13,6 +13,7 @@ from forager.access.keys import create_key
 from forager.crawl.explain.outlook import Answer, outlook
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
+from forager.db.ids import new_id
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
@@ -21,11 +22,14 @@ from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store.history import TimelineRow
+from forager.jobs.workers import register
 from forager.products.audit import audit_catalog
+from forager.secrets import Vault
 from forager.settings import Settings
 from forager.web.formats import actor, event_kind, sentence
 from forager.web.routes.events import told_by
 from forager.webhooks.events import EventKind, NewEvent, record_events
+from forager.webhooks.service import NewWebhook, Webhooks
 from forager.webhooks.webhook import EventRow
 from products.rows import add_product, insert_domain
 from tasks.tasks_at_hand import make_domain, make_task
@@ -100,6 +104,51 @@ async def test_events_are_listed_and_filtered(visitor: Visitor, database: Databa
         assert answer.status == 200
         assert 'class="notice error"' in answer.text
         assert "<script>alert" not in answer.text
+
+
+async def test_a_message_of_a_webhook_shows_its_payload(
+    visitor: Visitor, database: Database, web_settings: Settings
+) -> None:
+    webhooks = Webhooks(database, Vault(web_settings))
+    webhook_id = (await webhooks.add(NewWebhook("https://receiver.example/"))).webhook.id
+    async with database.transaction() as connection:
+        domain_id = await insert_domain(connection)
+        await record_events(
+            connection, [NewEvent(EventKind.PARSER_DEGRADED, None, domain_id, {"text": HOSTILE})]
+        )
+    [message] = (await webhooks.deliveries(webhook_id)).items
+    where = f"/webhooks/{webhook_id}/messages/{message.id}"
+    assert where in (await visitor.get(f"/webhooks/{webhook_id}")).text
+    shown = (await visitor.get(where)).text
+    assert all(words in shown for words in ("parser.degraded", "Not sent yet", "&#34;data&#34;"))
+    assert "<script>alert" not in shown
+    assert (await visitor.get(f"{where}999")).status == 404
+
+
+async def test_settings_are_shown_with_their_origin_and_without_secrets(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORAGER_MAX_RETRIES", "3")
+    page = (await visitor.get("/settings?changed=yes")).text
+    assert 'id="s-max_retries"' in page
+    assert "environment" in page
+    assert 'id="s-stall_limit"' in (await visitor.get("/settings")).text
+
+
+async def test_a_worker_shows_its_jobs_and_tasks(
+    visitor: Visitor, database: Database, queue: Queue
+) -> None:
+    worker = new_id()
+    await queue.enqueue(NewJob(kind="selftest", source_id="busy.example"))
+    async with database.transaction() as connection:
+        await register(
+            connection, worker_id=worker, host="vm", pid=1, process=None, version="1",
+            capacity=1, state="running", note=None,
+        )  # fmt: skip
+    assert ">none</span>" in (await visitor.get("/workers")).text
+    [job] = await queue.claim(worker, kinds=["selftest"])
+    page = (await visitor.get("/workers")).text
+    assert f'<a href="/jobs/{job.id}">busy.example</a>' in page
 
 
 async def test_moves_of_jobs_are_listed_and_only_ones_own(

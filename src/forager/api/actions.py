@@ -162,6 +162,7 @@ ACTIONS: dict[str, Forms] = {
     **dict.fromkeys(
         (
             "up", "api", "worker", "scheduler", "watchdog", "doctor", "demo", "fetch", "parse",
+            "support-bundle",
             "parsers new", "parsers test", "config show", "db current", "db upgrade",
             "db downgrade", "db backup", "db restore", "search reindex", "sources check",
             "analytics sync", "products archive", "products restore", "archive list",

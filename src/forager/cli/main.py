@@ -38,6 +38,10 @@ COMMANDS = {
     "scheduler": ("system.worker:scheduler", "Dispatch due tasks to the workers."),
     "watchdog": ("system.worker:watchdog", "Recover the work of workers that died."),
     "doctor": ("system.doctor:doctor", "Check everything Forager depends on."),
+    "support-bundle": (
+        "system.doctor:support_bundle",
+        "Write a file for a problem report.",
+    ),
     "read": ("crawls.search:read", "Print the published markdown of a page."),
     "search": ("crawls.search:app", "Search published documents."),
     "jobs": ("crawls.job_commands:app", "List, pause, resume, cancel and retry jobs."),

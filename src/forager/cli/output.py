@@ -95,9 +95,13 @@ class Listing(Protocol[Item_co]):
 
 def show_json(value: Any) -> None:
     """Print one JSON document."""
+    write(json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
     import orjson
 
-    write(orjson.dumps(plain(value), option=orjson.OPT_INDENT_2) + b"\n")
+    return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2) + b"\n"
 
 
 def write(data: bytes) -> None:

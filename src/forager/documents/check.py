@@ -11,9 +11,9 @@ from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.db.database import Database
-from forager.documents import store
 from forager.documents.page import ArchivedDocument
 from forager.documents.sources import get_source
+from forager.documents.store import reads
 from forager.errors import NotFound
 from forager.extract.audit import PageAudit, audit_page
 from forager.extract.content.repeated import RepeatedBlocks
@@ -101,7 +101,7 @@ async def check_source(
     source = await get_source(database, source_id)
     repeated = await repeated_blocks(database, source_id)
     async with database.connection() as connection:
-        clusters, pages, largest = await store.select_near_clusters(
+        clusters, pages, largest = await reads.select_near_clusters(
             connection, source_id, limit=MAX_CLUSTERS
         )
     near = NearDuplicatePages(clusters, pages, tuple(NearCluster(*each) for each in largest))
@@ -109,7 +109,7 @@ async def check_source(
     after = 0
     while True:
         async with database.connection() as connection:
-            rows = await store.select_archived_documents(
+            rows = await reads.select_archived_documents(
                 connection, source_id, after=after, limit=_BATCH
             )
         for row in rows:
@@ -155,7 +155,7 @@ class PageContent:
 async def explain_content(database: Database, storage: Storage, key: bytes) -> PageContent | None:
     """What extraction left out of the page that readers find under a URL, read again."""
     async with database.connection() as connection:
-        found = await store.select_archived_page(connection, key)
+        found = await reads.select_archived_page(connection, key)
     page = None if found is None else await _archived(storage, found[1])
     if found is None or page is None:
         return None
@@ -169,5 +169,5 @@ async def explain_content(database: Database, storage: Storage, key: bytes) -> P
 async def repeated_blocks(database: Database, source_id: str) -> RepeatedBlocks | None:
     """What the pages of a source have in common, if that was learned."""
     async with database.connection() as connection:
-        value = await store.select_repeated(connection, source_id)
+        value = await reads.select_repeated(connection, source_id)
     return None if value is None else RepeatedBlocks.from_json(value)

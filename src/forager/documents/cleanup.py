@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.documents import store
+from forager.documents.store import removal
 from forager.logs import get_logger
 from forager.services.service import Service, isolated
 
@@ -56,7 +56,7 @@ class DocumentCleanup:
 
     async def flush(self) -> None:
         async with self._database.connection() as connection:
-            await store.flush_pending_lists(connection)
+            await removal.flush_pending_lists(connection)
 
     async def run_once(self) -> Removed:
         await self._abandon()
@@ -72,8 +72,8 @@ class DocumentCleanup:
 
     async def _abandon(self) -> None:
         async with self._database.connection() as connection:
-            await store.abandon_outdated(connection, self._reader_grace)
-            left_behind = await store.select_left_behind(connection, self._retry_patience)
+            await removal.abandon_outdated(connection, self._reader_grace)
+            left_behind = await removal.select_left_behind(connection, self._retry_patience)
         for generation_id, job_id in left_behind:
             with isolated(f"generation {generation_id}"):
                 await self._abandon_left_behind(generation_id, job_id)
@@ -81,14 +81,14 @@ class DocumentCleanup:
     async def _abandon_left_behind(self, generation_id: int, job_id: UUID) -> None:
         """The generation and what its job remembered go together, or a retry would mix them."""
         async with self._database.transaction() as connection:
-            await store.lock_job(connection, job_id)
-            if await store.abandon_left_behind(connection, generation_id, self._retry_patience):
-                await store.forget_failed_crawl(connection, job_id)
+            await removal.lock_job(connection, job_id)
+            if await removal.abandon_left_behind(connection, generation_id, self._retry_patience):
+                await removal.forget_failed_crawl(connection, job_id)
 
     async def delete_abandoned(self, source_id: str | None = None) -> Removed:
         """Delete what is abandoned, of one source or of all."""
         async with self._database.connection() as connection:
-            abandoned = await store.select_abandoned(connection, source_id)
+            abandoned = await removal.select_abandoned(connection, source_id)
         generations = documents = 0
         for generation_id, source in abandoned:
             with isolated(f"generation {generation_id} of {source}"):
@@ -99,12 +99,12 @@ class DocumentCleanup:
 
     async def _delete_empty_sources(self) -> int:
         async with self._database.connection() as connection:
-            empty = await store.select_empty_sources(connection)
+            empty = await removal.select_empty_sources(connection)
         deleted = 0
         for source_id in empty:
             async with self._database.transaction() as connection:
-                if await store.lock_idle_source(connection, source_id):
-                    deleted += await store.delete_empty_source(connection, source_id)
+                if await removal.lock_idle_source(connection, source_id):
+                    deleted += await removal.delete_empty_source(connection, source_id)
         return deleted
 
     async def _delete_generation(self, generation_id: int, source_id: str) -> tuple[bool, int]:
@@ -112,21 +112,21 @@ class DocumentCleanup:
         documents = 0
         while True:
             async with self._database.transaction() as connection:
-                if not await store.lock_idle_source(connection, source_id):
+                if not await removal.lock_idle_source(connection, source_id):
                     return False, documents
-                lines = await store.delete_lines(connection, generation_id, self._chunk)
+                lines = await removal.delete_lines(connection, generation_id, self._chunk)
                 if not lines:
-                    await store.delete_generation(connection, generation_id)
+                    await removal.delete_generation(connection, generation_id)
                     return True, documents
                 documents += await self._delete_unused(connection, source_id, lines)
 
     async def _delete_unused(
         self, connection: Connection, source_id: str, lines: list[tuple[int, bytes | None]]
     ) -> int:
-        unused = await store.delete_unused_documents(connection, [line[0] for line in lines])
+        unused = await removal.delete_unused_documents(connection, [line[0] for line in lines])
         if unused:
-            await store.delete_sections(connection, unused)
+            await removal.delete_sections(connection, unused)
         link_sets = {line[1] for line in lines if line[1] is not None}
         if link_sets:
-            await store.delete_unused_link_sets(connection, source_id, list(link_sets))
+            await removal.delete_unused_link_sets(connection, source_id, list(link_sets))
         return len(unused)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from forager.db.database import Connection, Database
-from forager.documents import store
 from forager.documents.generation import Generation
 from forager.documents.page import CarriedPage, SectionRow, carried_page
 from forager.documents.publication import no_such_generation, no_such_source
+from forager.documents.store import reads
 from forager.errors import NotAllowed
 from forager.hints import Hint, action
 
@@ -146,7 +146,7 @@ async def diff_generations(
 
 
 async def _new_side(connection: Connection, source_id: str, number: int | None) -> Generation:
-    source = await store.select_source(connection, source_id)
+    source = await reads.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     wanted = source.published_number if number is None else number
@@ -169,7 +169,7 @@ async def _old_side(connection: Connection, new: Generation, number: int | None)
 
 
 async def _readable(connection: Connection, source_id: str, number: int) -> Generation:
-    found = await store.select_generation(connection, source_id, number)
+    found = await reads.select_generation(connection, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
     if not found.is_complete:
@@ -185,7 +185,7 @@ async def _collect(
     gone: dict[bytes, str] = {}
     come: dict[bytes, str] = {}
     seen = 0
-    async for difference in store.stream_differences(connection, old_id, new_id, limit + 1):
+    async for difference in reads.stream_differences(connection, old_id, new_id, limit + 1):
         seen += 1
         if seen > limit:
             diff.truncated = True
@@ -217,7 +217,7 @@ async def _collect(
 async def _collect_carried_over(
     connection: Connection, generation_id: int, diff: Diff, limit: int
 ) -> None:
-    found = await store.select_carried_over(connection, generation_id, limit=limit + 1)
+    found = await reads.select_carried_over(connection, generation_id, limit=limit + 1)
     diff.truncated |= len(found) > limit
     diff.carried_over = [carried_page(page) for page in found[:limit]]
 
@@ -227,7 +227,7 @@ async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, i
     for start in range(0, len(pairs), SECTIONS_AT_ONCE):
         some = pairs[start : start + SECTIONS_AT_ONCE]
         async with database.connection() as connection:
-            sections = await store.select_sections_of_many(
+            sections = await reads.select_sections_of_many(
                 connection, [document for pair in some for document in pair]
             )
         for page, (old, new) in zip(diff.changed[start:], some, strict=False):

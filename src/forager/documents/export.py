@@ -16,11 +16,11 @@ from uuid import uuid4
 import orjson
 
 from forager.db.database import Database
-from forager.documents import store
 from forager.documents.generation import Generation, Source
 from forager.documents.publication import no_such_generation
 from forager.documents.reader import INDEXED_PATH, ReadPage
 from forager.documents.sources import get_source
+from forager.documents.store import reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
@@ -60,7 +60,7 @@ async def open_export(database: Database, source_id: str, number: int | None = N
     if wanted is None:
         raise NotAllowed(f"{source_id} has nothing published yet")
     async with database.connection() as connection:
-        found = await store.select_generation(connection, source_id, wanted)
+        found = await reads.select_generation(connection, source_id, wanted)
     if found is None or not found.is_complete:
         raise no_such_generation(source_id, wanted)
     return PageExport(source, found)
@@ -71,7 +71,7 @@ async def exported_pages(database: Database, export: PageExport) -> AsyncIterato
     after = ("", 0)
     while True:
         async with database.connection() as connection:
-            rows = await store.select_documents(
+            rows = await reads.select_documents(
                 connection,
                 export.source.id,
                 export.generation.id,
@@ -79,8 +79,8 @@ async def exported_pages(database: Database, export: PageExport) -> AsyncIterato
                 prefix="",
                 limit=AT_ONCE,
             )
-            sections = await store.select_sections_of_many(connection, [row.id for row in rows])
-            if not await store.generation_is_readable(connection, export.generation.id):
+            sections = await reads.select_sections_of_many(connection, [row.id for row in rows])
+            if not await reads.generation_is_readable(connection, export.generation.id):
                 raise InvalidInput("the generation was deleted meanwhile", hint="Export again.")
         for row in rows:
             yield ReadPage(row, sections.get(row.id, []))

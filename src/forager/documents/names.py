@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
-from forager.documents.page import ExtractedDocument, ExtractedSection, SectionNames
+from forager.db.ids import new_id
+from forager.documents.page import ExtractedDocument, ExtractedSection, NewPage, SectionNames
 from forager.extract.identifiers import (
     MAX_IDENTIFIERS,
     Container,
@@ -50,6 +53,47 @@ class ReadableSection(Protocol):
     def anchor(self) -> str | None: ...
     @property
     def content(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewSection:
+    """A section as it is stored, with its parent, its place on the page and its names."""
+
+    id: UUID
+    parent_id: UUID | None
+    heading: str
+    level: int
+    anchor: str | None
+    content: str
+    position: int
+    head: str
+    context: str
+    names: SectionNames
+
+
+def new_sections(page: NewPage) -> list[NewSection]:
+    """The sections of a page with their IDs, so that parents and children are written at once."""
+    document = page.document
+    assert document is not None
+    names = section_names(document) if page.names is None else page.names
+    ids = {section.position: new_id() for section in document.sections}
+    return [
+        NewSection(
+            id=ids[section.position],
+            parent_id=None if section.parent is None else ids[section.parent],
+            heading=section.heading,
+            level=section.level,
+            anchor=section.anchor,
+            content=section.content,
+            position=section.position,
+            head=head_of(document, section),
+            context=context,
+            names=named,
+        )
+        for section, context, named in zip(
+            document.sections, contexts(document, page.url), names, strict=True
+        )
+    ]
 
 
 def section_names(document: ExtractedDocument) -> list[SectionNames]:

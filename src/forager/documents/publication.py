@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.documents import store
 from forager.documents.generation import Generation, State
 from forager.documents.page import Counts
+from forager.documents.store import building, publishing, reads
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
 
@@ -34,7 +34,7 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
         published = await _locked(connection, source_id)
         if number is not None:
             return await _swap(connection, await _target(connection, source_id, number), published)
-        before = await store.select_published_before(connection, source_id)
+        before = await reads.select_published_before(connection, source_id)
         if before is None:
             raise NotAllowed(
                 f"{source_id} has no earlier generation to go back to",
@@ -47,10 +47,10 @@ async def swap(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
     """Move the pointer inside the caller's transaction, which is to fail if this is False."""
-    if not await store.point_at(connection, source_id, generation_id, expected):
+    if not await publishing.point_at(connection, source_id, generation_id, expected):
         return False
-    await store.retire_published(connection, source_id)
-    return await store.mark_published(connection, generation_id)
+    await publishing.retire_published(connection, source_id)
+    return await publishing.mark_published(connection, generation_id)
 
 
 async def reopen(
@@ -61,29 +61,29 @@ async def reopen(
     Pages of the URLs in `without` are left out: the job fetches them again.
     """
     published = await _locked(connection, source_id)
-    last = (await store.select_generations_of_jobs(connection, [job_id])).get(job_id)
+    last = (await reads.select_generations_of_jobs(connection, [job_id])).get(job_id)
     if last is None:
         return  # the job keeps no documents
-    newest = await store.select_newest_complete(connection, source_id)
+    newest = await reads.select_newest_complete(connection, source_id)
     is_refused = last.published_at is None and last.base_id == published
     if newest is None or newest.id != last.id or not (last.id == published or is_refused):
         raise NotAllowed(
             f"generation {last.number} of {source_id} is not the newest one",
             hint=Hint("{} crawls the source again.", action("sources refresh", source_id)),
         )
-    copy = await store.insert_generation(connection, source_id, job_id, published)
-    pages = await store.copy_generation(connection, last, copy, without=without)
+    copy = await building.insert_generation(connection, source_id, job_id, published)
+    pages = await building.copy_generation(connection, last, copy, without=without)
     carried_over = last.carried_over - (last.pages - pages)
     counts = (
         Counts(last.added, last.changed, last.unchanged, carried_over)
         if is_refused
         else Counts(unchanged=pages - carried_over, carried_over=carried_over)
     )
-    await store.add_counts(connection, copy, counts)
+    await building.add_counts(connection, copy, counts)
 
 
 async def _locked(connection: Connection, source_id: str) -> int | None:
-    locked = await store.lock_source(connection, source_id)
+    locked = await publishing.lock_source(connection, source_id)
     if locked is None:
         raise no_such_source(source_id)
     return locked[0]
@@ -91,9 +91,9 @@ async def _locked(connection: Connection, source_id: str) -> int | None:
 
 async def _target(connection: Connection, source_id: str, number: int | None) -> Generation:
     if number is None:
-        found = await store.select_newest_complete(connection, source_id)
+        found = await reads.select_newest_complete(connection, source_id)
     else:
-        found = await store.select_generation(connection, source_id, number)
+        found = await reads.select_generation(connection, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
     if not found.is_complete:
@@ -106,7 +106,7 @@ async def _swap(connection: Connection, target: Generation, published: int | Non
         return target
     if not await swap(connection, target.source_id, target.id, published):
         raise NotAllowed(f"generation {target.number} of {target.source_id} is being deleted")
-    now = await store.select_generation(connection, target.source_id, target.number)
+    now = await reads.select_generation(connection, target.source_id, target.number)
     assert now is not None
     return now
 

@@ -15,10 +15,10 @@ from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.documents import store
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import no_such_source
+from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
@@ -72,7 +72,7 @@ async def list_documents(
         place = _decode(cursor) if cursor else await _published(connection, source_id)
         if place is None:
             return Page([], None)
-        rows = await store.select_documents(
+        rows = await reads.select_documents(
             connection,
             source_id,
             place.generation_id,
@@ -81,7 +81,7 @@ async def list_documents(
             limit=limit + 1,
         )
         # asked after the rows: what could be read until now was complete
-        if not await store.generation_is_readable(connection, place.generation_id):
+        if not await reads.generation_is_readable(connection, place.generation_id):
             raise InvalidInput(
                 "the list has expired: its generation is gone",
                 hint="Start again without a cursor.",
@@ -111,12 +111,12 @@ async def read_page(
             if generation is None or source_id is None:
                 found = await _find(connection, spelling, source_id, user_id)
             else:
-                found = await store.select_document_of_generation(
+                found = await reads.select_document_of_generation(
                     connection, url_key(spelling), source_id, generation, user_id
                 )
             if found is not None:
                 # documents are immutable: these sections are the page's, whatever is published now
-                sections = await store.select_sections(connection, found.id)
+                sections = await reads.select_sections(connection, found.id)
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
     raise NotFound(
         f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
@@ -138,7 +138,7 @@ async def page_versions(database: Database, document: DocumentRow) -> list[PageV
     """The versions of a page, newest first: the generations in which its content changed."""
     key = url_key(NormalisedUrl(document.url))
     async with database.connection() as connection:
-        rows = await store.select_versions(connection, document.source_id, key, limit=MAX_VERSIONS)
+        rows = await reads.select_versions(connection, document.source_id, key, limit=MAX_VERSIONS)
     versions: list[PageVersion] = []
     for _, listed in groupby(rows, key=lambda row: row[1]):
         generations = list(listed)
@@ -151,7 +151,7 @@ async def read_response_of(
 ) -> ArchivedResponse:
     """The archived response that a page was extracted from."""
     async with database.connection() as connection:
-        ref = await store.select_response_ref(
+        ref = await reads.select_response_ref(
             connection, document.generation_id, url_key(NormalisedUrl(document.url))
         )
     if ref is None:
@@ -176,10 +176,10 @@ async def _find(
     """The page at a URL, or the one that it repeats."""
     for _ in range(MAX_HOPS):
         key = url_key(NormalisedUrl(url))
-        found = await store.select_published_documents(connection, key, source_id, user_id)
+        found = await reads.select_published_documents(connection, key, source_id, user_id)
         if found:
             return found[0]
-        kept = await store.select_page_repeated(connection, key, source_id, user_id)
+        kept = await reads.select_page_repeated(connection, key, source_id, user_id)
         if kept is None:
             return None
         url = kept
@@ -194,7 +194,7 @@ async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
             f"{source_id} has no page at {path}", hint="A path begins with a slash: /docs/intro"
         )
     async with database.connection() as connection:
-        return ReadPage(found[0], await store.select_sections(connection, found[0].id))
+        return ReadPage(found[0], await reads.select_sections(connection, found[0].id))
 
 
 def section_of(page: ReadPage, wanted: str) -> list[SectionRow]:
@@ -245,7 +245,7 @@ def _end_of(sections: Sequence[SectionRow], start: int) -> int:
 
 
 async def _published(connection: Connection, source_id: str) -> Place | None:
-    source = await store.select_source(connection, source_id)
+    source = await reads.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     if source.published_generation is None:

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
-from forager.documents import sources, store
 from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
+from forager.documents.store import building, publishing, reads, removal
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
@@ -29,7 +29,7 @@ async def list_sources(
 ) -> Page[Source]:
     """Sources by name; the cursor is the last name."""
     async with database.connection() as connection:
-        found = await store.select_sources(
+        found = await reads.select_sources(
             connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
         )
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
@@ -48,7 +48,7 @@ async def list_generations(
         raise InvalidInput("the cursor is not one that a list gave")
     async with database.connection() as connection:
         await _existing(connection, source_id)
-        found = await store.select_generations(
+        found = await reads.select_generations(
             connection,
             source_id,
             before=None if cursor is None else int(cursor[:9]),
@@ -62,7 +62,7 @@ async def list_refused(
 ) -> list[Generation]:
     """Newest generations that the quality gate did not let through, or that came too late."""
     async with database.connection() as connection:
-        return await store.select_refused(connection, user_id=user_id, limit=_checked(limit))
+        return await reads.select_refused(connection, user_id=user_id, limit=_checked(limit))
 
 
 async def refresh(
@@ -90,24 +90,24 @@ async def declare_source(
 ) -> Source:
     """Create a source, or let its next crawls run with these options and at these times."""
     async with database.transaction() as connection:
-        await store.upsert_source(
+        await building.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
-        await store.declare_job(connection, source_id, kind, payload)
+        await publishing.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
-            now = await store.select_now(connection)
-            await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+            now = await publishing.select_now(connection)
+            await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
         return await _existing(connection, source_id)
 
 
 async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:
     """Refresh a source by a schedule; an empty one ends it."""
     async with database.transaction() as connection:
-        if await store.lock_source(connection, source_id) is None:
+        if await publishing.lock_source(connection, source_id) is None:
             raise no_such_source(source_id)
-        now = await store.select_now(connection)
-        await store.set_schedule(connection, source_id, schedule, schedule.after(now))
+        now = await publishing.select_now(connection)
+        await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
         return await _existing(connection, source_id)
 
 
@@ -125,7 +125,7 @@ async def set_limits(
     if any(share is not None and not 0 <= share <= 1 for share in (max_shrink, max_failed)):
         raise InvalidInput("a share is a number from 0 to 1")
     async with database.transaction() as connection:
-        await store.set_limits(
+        await publishing.set_limits(
             connection, source_id, keep=keep, max_shrink=max_shrink, max_failed=max_failed
         )
         return await _existing(connection, source_id)
@@ -134,7 +134,7 @@ async def set_limits(
 async def delete_source(database: Database, source_id: str) -> None:
     """Hide a source from readers at once. What it had is deleted in the background."""
     async with database.transaction() as connection:
-        if await store.lock_source(connection, source_id) is None:
+        if await publishing.lock_source(connection, source_id) is None:
             raise no_such_source(source_id)
         source = await _existing(connection, source_id)
         if source.active_job is not None:
@@ -142,12 +142,12 @@ async def delete_source(database: Database, source_id: str) -> None:
                 f"{source_id} is being crawled by job {source.active_job}",
                 hint=Hint("Cancel that job first: {}", action("jobs cancel", source.active_job)),
             )
-        await store.hide_source(connection, source_id)
-        await store.abandon_all(connection, source_id)
+        await removal.hide_source(connection, source_id)
+        await removal.abandon_all(connection, source_id)
 
 
 async def _existing(connection: Connection, source_id: str) -> Source:
-    source = await store.select_source(connection, source_id)
+    source = await reads.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     return source
@@ -186,8 +186,8 @@ class Refresher:
     async def run_once(self) -> int:
         """Enqueue what is due; how many refreshes that were."""
         async with self._database.connection() as connection:
-            now = await store.select_now(connection)
-            due = await store.select_due(connection, AT_ONCE)
+            now = await publishing.select_now(connection)
+            due = await publishing.select_due(connection, AT_ONCE)
         created = 0
         for source_id, since in due:
             with isolated(f"source {source_id}"):
@@ -202,13 +202,13 @@ class Refresher:
             raise
         except Exception:
             async with self._database.connection() as connection:
-                await store.advance(connection, source_id, since, now + FAULT_DELAY)
+                await publishing.advance(connection, source_id, since, now + FAULT_DELAY)
             raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
         """Whether a job was made; in any case, move on to the next time."""
         try:
-            source = await sources.get_source(self._database, source_id)
+            source = await get_source(self._database, source_id)
         except NotFound:
             return False  # deleted at this moment
         following = Schedule(source.refresh_every, source.refresh_cron).after(now)
@@ -219,7 +219,7 @@ class Refresher:
         except NotYet as lack:
             following = _later(source, now, lack)
         async with self._database.connection() as connection:
-            await store.advance(connection, source_id, since, following)
+            await publishing.advance(connection, source_id, since, following)
         return created
 
     async def _enqueue(self, source: Source) -> bool:

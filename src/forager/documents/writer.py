@@ -8,8 +8,9 @@ from typing import Any, Self
 
 from forager.db.database import Connection
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL, primary
-from forager.documents import publication, store
+from forager.documents import publication
 from forager.documents.generation import objection
+from forager.documents.names import new_sections
 from forager.documents.page import (
     Counts,
     IndexedDocument,
@@ -19,6 +20,7 @@ from forager.documents.page import (
     SampledPage,
     make_plan,
 )
+from forager.documents.store import building, publishing, removal
 from forager.documents.store.publishing import count_inbound_links, find_near_duplicates
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
@@ -70,7 +72,7 @@ class GenerationWriter:
         async with context.database.transaction() as connection:
             await hold_lease(connection, context.lease)
             # locks the source: whoever deletes its old pages is done, or will see this job
-            source = await store.upsert_source(
+            source = await building.upsert_source(
                 connection,
                 job.source_id,
                 base_url=base_url,
@@ -78,21 +80,21 @@ class GenerationWriter:
                 kind=job.kind,
                 payload=job.lasting_payload,
             )
-            building = await store.select_building(connection, job.id)
-            if building is None:
-                generation_id = await store.insert_generation(
+            started = await building.select_building(connection, job.id)
+            if started is None:
+                generation_id = await building.insert_generation(
                     connection, job.source_id, job.id, source.published
                 )
-                building = (generation_id, source.published)
+                started = (generation_id, source.published)
             repeated = await _still_repeated(
-                connection, source.repeated, building, str(extractor_version)
+                connection, source.repeated, started, str(extractor_version)
             )
         return cls(
             context,
             source_id=job.source_id,
             source_number=source.number,
-            generation_id=building[0],
-            base_id=building[1],
+            generation_id=started[0],
+            base_id=started[1],
             config=source.config,
             extractor_version=str(extractor_version),
             repeated=repeated,
@@ -105,7 +107,9 @@ class GenerationWriter:
         if len(keys) > MAX_KEYS:
             raise ValueError(f"{len(keys)} keys at once; at most {MAX_KEYS} go")
         async with self._context.database.connection() as connection:
-            return await store.select_previous(connection, self.base_id, keys, self._full_version)
+            return await building.select_previous(
+                connection, self.base_id, keys, self._full_version
+            )
 
     @property
     def _full_version(self) -> str:
@@ -116,7 +120,7 @@ class GenerationWriter:
     async def links_of(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
         """The links of pages that were not fetched, as `NewPage.outlinks` once had them."""
         async with self._context.database.connection() as connection:
-            return await store.select_links(connection, self.source_id, link_sets)
+            return await building.select_links(connection, self.source_id, link_sets)
 
     def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
         """Decide what is new and what is used again. Writes nothing."""
@@ -130,15 +134,15 @@ class GenerationWriter:
         """Write a batch inside its commit. Fetches nothing, so it can be part of a pipeline."""
         await self._write_documents(connection, plan)
         if plan.link_sets:
-            await store.insert_link_sets(connection, self.source_id, plan.link_sets)
+            await building.insert_link_sets(connection, self.source_id, plan.link_sets)
         if plan.new:
-            await store.list_new_pages(connection, self.source_id, self.generation_id, plan.new)
+            await building.list_new_pages(connection, self.source_id, self.generation_id, plan.new)
         if plan.reused:
-            await store.list_reused_pages(connection, self.generation_id, plan.reused)
+            await building.list_reused_pages(connection, self.generation_id, plan.reused)
         if plan.copied:
             await self._copy(connection, plan.copied)
         if plan.counts.pages:
-            await store.add_counts(connection, self.generation_id, plan.counts)
+            await building.add_counts(connection, self.generation_id, plan.counts)
 
     async def _write_documents(self, connection: Connection, plan: Plan) -> None:
         if not plan.new:
@@ -146,19 +150,19 @@ class GenerationWriter:
         assert self._config is not None
         if self._config_is_ours:
             # with every batch: whether an earlier one was committed is not known here
-            await store.set_config(connection, self.source_id, self._config)
-        await store.insert_documents(
-            connection,
-            self.source_id,
-            self._source_number,
-            self._config,
-            [page.page for page in plan.new],
+            await building.set_config(connection, self.source_id, self._config)
+        await self._insert(connection, self._config, [page.page for page in plan.new])
+
+    async def _insert(self, connection: Connection, config: str, pages: Sequence[NewPage]) -> None:
+        sections = [new_sections(page) for page in pages]
+        await building.insert_documents(
+            connection, self.source_id, self._source_number, config, pages, sections
         )
 
     async def sample(self, limit: int) -> list[SampledPage]:
         """Pages of the generation from which it can be learned what they have in common."""
         async with self._context.database.connection() as connection:
-            return await store.select_sample(connection, self.generation_id, limit)
+            return await building.select_sample(connection, self.generation_id, limit)
 
     async def store_repeated(
         self,
@@ -169,7 +173,7 @@ class GenerationWriter:
         """Store what was learned, and the documents of the pages that were read again with it."""
         about = {"extractor": self._extractor_version, "generation": self.generation_id}
         self.repeated = {**about, **repeated}
-        await store.set_repeated(connection, self.source_id, self.repeated)
+        await building.set_repeated(connection, self.source_id, self.repeated)
         if not reread:
             return
         assert self._config is not None
@@ -177,16 +181,14 @@ class GenerationWriter:
             NewPage(url=page.url, key=page.key, document=document, names=document.names)
             for page, document in reread
         ]
-        await store.insert_documents(
-            connection, self.source_id, self._source_number, self._config, pages
-        )
-        await store.relist_pages(connection, self.source_id, self.generation_id, pages)
-        await store.add_counts(
+        await self._insert(connection, self._config, pages)
+        await building.relist_pages(connection, self.source_id, self.generation_id, pages)
+        await building.add_counts(
             connection, self.generation_id, await self._recount(connection, reread)
         )
         replaced = [page.document_id for page, _ in reread]
-        if unused := await store.delete_unused_documents(connection, replaced):
-            await store.delete_sections(connection, unused)
+        if unused := await removal.delete_unused_documents(connection, replaced):
+            await removal.delete_sections(connection, unused)
 
     async def _recount(
         self, connection: Connection, reread: Sequence[tuple[SampledPage, IndexedDocument]]
@@ -196,7 +198,9 @@ class GenerationWriter:
         if self.base_id is None:
             return counts
         keys = [page.key for page, _ in reread]
-        previous = await store.select_previous(connection, self.base_id, keys, self._full_version)
+        previous = await building.select_previous(
+            connection, self.base_id, keys, self._full_version
+        )
         for page, document in reread:
             if before := previous.get(page.key):
                 was_same = before.content_hash == page.content_hash
@@ -207,8 +211,8 @@ class GenerationWriter:
 
     async def _copy(self, connection: Connection, pages: Sequence[NewPage]) -> None:
         assert self.base_id is not None
-        await store.hold_segments(connection, self.base_id, [page.key for page in pages])
-        await store.copy_pages(connection, self.base_id, self.generation_id, pages)
+        await building.hold_segments(connection, self.base_id, [page.key for page in pages])
+        await building.copy_pages(connection, self.base_id, self.generation_id, pages)
 
     async def complete(self) -> int:
         """Count words and links of the complete generation, before readers see it.
@@ -223,27 +227,29 @@ class GenerationWriter:
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""
-        locked = await store.lock_source(connection, self.source_id)
+        locked = await publishing.lock_source(connection, self.source_id)
         assert locked is not None  # a source with an active job is not deleted
         published, limits = locked
-        await store.count_removed(connection, self.generation_id)
+        await publishing.count_removed(connection, self.generation_id)
         reason = (
             "what was published when the crawl began has been replaced since"
             if published != self.base_id
             else objection(
-                await store.count_pages(connection, self.generation_id),
-                await store.count_pages(connection, published),
-                await store.select_effort(connection, self._context.job.id),
+                await publishing.count_pages(connection, self.generation_id),
+                await publishing.count_pages(connection, published),
+                await publishing.select_effort(connection, self._context.job.id),
                 limits,
             )
         )
         if reason is not None:
-            await store.mark_refused(connection, self.generation_id, f"{NOT_PUBLISHED}: {reason}")
+            await publishing.mark_refused(
+                connection, self.generation_id, f"{NOT_PUBLISHED}: {reason}"
+            )
             return NOT_PUBLISHED
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
         assert swapped  # the source is locked, and nobody abandons what a running job builds
         job = self._context.job
-        await store.remember_job(
+        await publishing.remember_job(
             connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at
         )
         return None
@@ -252,7 +258,7 @@ class GenerationWriter:
 async def _still_repeated(
     connection: Connection,
     repeated: dict[str, Any] | None,
-    building: tuple[int, int | None],
+    started: tuple[int, int | None],
     extractor_version: str,
 ) -> dict[str, Any] | None:
     """What was learned of a source, unless the site is another one by now.
@@ -260,12 +266,12 @@ async def _still_repeated(
     It is learned again by a newer extractor, after a crawl that it did not come from and that
     found most pages changed, and when the site has grown far beyond a small sample.
     """
-    generation_id, base_id = building
+    generation_id, base_id = started
     if repeated is None or repeated["extractor"] != extractor_version:
         return None
     if base_id is None or repeated["generation"] in (generation_id, base_id):
         return repeated
-    pages, changed = await store.select_counts(connection, base_id)
+    pages, changed = await building.select_counts(connection, base_id)
     is_redesigned = 2 * changed > pages
     has_grown = repeated["pages"] < SMALL_SAMPLE and pages >= GROWTH * repeated["pages"]
     return None if is_redesigned or has_grown else repeated

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from forager.extract.markdown.blocks import Part
 
@@ -97,44 +96,6 @@ def join_parts(parts: Sequence[Part]) -> str:
         if part.blocks:
             pieces.append(part.content())
     return "\n\n".join(pieces)
-
-
-# --- for storage ------------------------------------------------------------------------------
-
-Id = TypeVar("Id")
-AnySection = TypeVar("AnySection", bound="PlacedSection")
-
-
-class PlacedSection(Protocol):
-    """A section that says where it stands, and below which other."""
-
-    @property
-    def position(self) -> int: ...
-    @property
-    def parent(self) -> int | None: ...
-
-
-class IdentifiedSection(NamedTuple, Generic[Id, AnySection]):
-    """A section with its own id and its parent's, ready to be inserted."""
-
-    id: Id
-    parent_id: Id | None
-    section: AnySection
-
-
-def identify(
-    sections: Sequence[AnySection], new_id: Callable[[], Id]
-) -> list[IdentifiedSection[Id, AnySection]]:
-    """Sections with client-side ids, so that parents and children go to the database together."""
-    ids = {section.position: new_id() for section in sections}
-    return [
-        IdentifiedSection(
-            ids[section.position],
-            None if section.parent is None else ids[section.parent],
-            section,
-        )
-        for section in sections
-    ]
 
 
 _FENCE = re.compile(r"^[ >]*(`{3,}|~{3,})(.*)$", re.MULTILINE)

@@ -23,6 +23,9 @@ from forager.jobs.queue import Queue
 from forager.logs import get_logger
 from forager.processes.identity import process_name
 
+# running jobs that are listed at most
+MAX_RUNNING = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
@@ -294,3 +297,13 @@ def _mismatch(version: str | None) -> str | None:
         f"claims nothing: the database has schema {version}, this worker knows {SCHEMA_VERSION};"
         " update and restart it"
     )
+
+
+async def running_jobs(database: Database) -> dict[UUID, list[Job]]:
+    """The jobs that each worker holds."""
+    async with database.connection() as connection:
+        held = await store.select_running(connection, limit=MAX_RUNNING)
+    jobs: dict[UUID, list[Job]] = {}
+    for worker, job in held:
+        jobs.setdefault(worker, []).append(job)
+    return jobs

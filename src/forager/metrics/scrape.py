@@ -1,10 +1,12 @@
-"""A scrape: everything that is known of all processes, as Prometheus asks for it."""
+"""A scrape: the metrics of all processes, in the text format of Prometheus."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
+from shutil import disk_usage
 
 from forager import __version__
 from forager.db.database import Database
@@ -17,6 +19,9 @@ from forager.settings import Settings
 
 INFO = Family(
     "forager_info", Kind.GAUGE, "The version that answers, always 1.", ("version", "schema")
+)
+DISK = Family(
+    "forager_disk_free_bytes", Kind.GAUGE, "Free space where the home folder of this process is."
 )
 
 
@@ -31,12 +36,20 @@ class Scrape:
         gauges = await self.gauges.values()
         async with self.database.connection() as connection:
             values = await store.select_values(connection)
-        about: dict[Key, float] = {("forager_info", (__version__, SCHEMA_VERSION), ""): 1.0}
+        about: dict[Key, float] = {
+            (INFO.name, (__version__, SCHEMA_VERSION), ""): 1.0,
+            (DISK.name, (), ""): _free_bytes(self.gauges.settings.home),
+        }
         return exposition(self.families(), {**about, **gauges, **values})
 
     def families(self) -> list[Family]:
         meters = [meter.family for meter in METERS]
-        return [INFO, *(gauge.family for gauge in GAUGES), *meters]
+        return [INFO, DISK, *(gauge.family for gauge in GAUGES), *meters]
+
+
+def _free_bytes(home: Path) -> float:
+    folder = next(folder for folder in (home, *home.parents) if folder.exists())
+    return float(disk_usage(folder).free)
 
 
 def open_scrape(database: Database, settings: Settings) -> Scrape:

@@ -35,6 +35,13 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
 async def visited_page(
     database: Database, settings: Settings, task_id: int, *, visit: int = 1
 ) -> SavedPage:
+    """The stored page of a visit; 1 is the newest that has one."""
+    return _saved(await visited_response(database, settings, task_id, visit=visit))
+
+
+async def visited_response(
+    database: Database, settings: Settings, task_id: int, *, visit: int = 1
+) -> ArchivedResponse:
     """The stored response of a visit; 1 is the newest that has one."""
     if not 1 <= visit <= MOST_VISITS:
         raise InvalidInput(f"a visit is a number from 1 (the newest) to {MOST_VISITS}")
@@ -45,7 +52,7 @@ async def visited_page(
             f"task {task_id} has no stored response {visit}",
             hint="Responses are kept as long as the archive keeps their segment.",
         )
-    return _saved(await read_response(archive_options(settings).open(), ref))
+    return await read_response(archive_options(settings).open(), ref)
 
 
 def _saved(archived: ArchivedResponse) -> SavedPage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from forager.db.cursor import Page
 from forager.db.database import Connection, Database
@@ -257,6 +258,11 @@ class Tasks:
         return replace(
             counted, all_hold=all_hold, held_domains=domains, held_tasks=tasks, ticked_at=ticked_at
         )
+
+    async def in_progress(self) -> dict[UUID, int]:
+        """Number of tasks that each worker holds."""
+        async with self._database.connection() as connection:
+            return await task_counts.count_by_worker(connection)
 
 
 async def _existing(connection: Connection, name: str) -> Task:

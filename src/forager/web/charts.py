@@ -49,6 +49,13 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
     ).format(w=WIDTH, h=SPARK_HEIGHT, label=label, line=_line(values, top, SPARK_HEIGHT, "a"))
 
 
+def trend_line(values: Sequence[float], label: str) -> Markup:
+    """A small line over the range of the values, for changes that are small beside them."""
+    low, high = min(values), max(values)
+    spread = (high - low) or 1
+    return sparkline([0.05 + (value - low) / spread for value in values], label)
+
+
 def line_chart(
     series: Sequence[Series],
     ticks: Sequence[str],
@@ -116,12 +123,15 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
 
 
 def nice_top(values: Iterable[float]) -> float:
-    """The end of an axis: the next of 1, 2, 4, 5, 10 times a power of ten."""
+    """The end of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten.
+
+    Half of it is a round number as well.
+    """
     largest = max(values, default=0)
     if not SMALLEST < largest < math.inf:
         return 1
     power = 10.0 ** math.floor(math.log10(largest))
-    return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= largest * 0.999)
+    return next(step * power for step in (1, 2, 4, 6, 8, 10) if step * power >= largest * 0.999)
 
 
 def _points(values: Sequence[float | None], top: float, height: int) -> list[list[str]]:
@@ -221,6 +231,7 @@ def short(value: float) -> str:
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
     "sparkline": sparkline,
+    "trend_line": trend_line,
     "line_chart": line_chart,
     "stacked_bar": stacked_bar,
     "mini_bar": mini_bar,

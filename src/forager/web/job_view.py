@@ -79,8 +79,10 @@ class JobView:
 
     @property
     def ticks(self) -> list[str]:
+        """Times since the start at each quarter of the chart."""
         assert self.pace is not None
-        return ["start", f"{duration(self.pace.width * len(self.pace.settled))}"]
+        length = self.pace.width * len(self.pace.settled)
+        return ["start", *(duration(length * quarter / 4) for quarter in range(1, 5))]
 
     @property
     def names(self) -> list[str]:

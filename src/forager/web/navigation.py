@@ -52,6 +52,7 @@ NAVIGATION: tuple[Group, ...] = (
         "Products",
         (
             Entry("Products", "/products", "tag"),
+            Entry("Alerts", "/alerts", "bell"),
             Entry("Tasks", "/tasks", "clock"),
             Entry("Errors", "/errors", "alert"),
             Entry("Parsers", "/parsers", "code"),
@@ -73,12 +74,13 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Webhooks", "/webhooks", "bell", Scope.OPERATE),
             Entry("Workers", "/workers", "cpu", Scope.OPERATE),
             Entry("Keys", "/keys", "key", Scope.ADMIN),
+            Entry("Settings", "/settings", "sliders", Scope.ADMIN),
         ),
     ),
 )
 
 PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
-WITHOUT_DETAILS = ("Parsers", "Keys", "Audit")
+WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts")
 
 
 def as_place(part: Action | Option) -> str:

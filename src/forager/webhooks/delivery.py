@@ -255,7 +255,7 @@ async def _send(
 ) -> Attempt:
     if event is None:
         return Attempt(message, None)
-    body = orjson.dumps(_content(event))
+    body = orjson.dumps(message_content(event))
     posted = await _post(
         poster, receiver, secret, body, event.kind, str(message.id), attempt=message.attempts + 1
     )
@@ -281,7 +281,8 @@ async def _post(
     return await poster.post(receiver.url, body, headers, allow_private=receiver.allow_private)
 
 
-def _content(event: EventContent) -> dict[str, Any]:
+def message_content(event: EventContent) -> dict[str, Any]:
+    """The body of a message, as receivers get it."""
     product = {"id": event.product_id, "url": event.product_url, "name": event.product_name}
     return {
         "id": event.id,

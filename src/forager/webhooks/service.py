@@ -23,7 +23,7 @@ from forager.secrets import Vault
 from forager.services.service import in_chunks
 from forager.webhooks import signing, store
 from forager.webhooks.events import checked_kind, row_id
-from forager.webhooks.webhook import TOPIC, Delivery, Webhook
+from forager.webhooks.webhook import TOPIC, Delivery, EventContent, Webhook
 
 MAX_LIST = 1000
 MAX_URL = 2000
@@ -189,6 +189,18 @@ class Webhooks:
                 limit=limit + 1,
             )
         return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def delivery(
+        self, webhook_id: int, message_id: int
+    ) -> tuple[Delivery, EventContent | None]:
+        """One message and the event that it is about; None if that was deleted."""
+        async with self._database.connection() as connection:
+            await _existing(connection, webhook_id)
+            found = await store.select_delivery(connection, webhook_id, message_id)
+            if found is None:
+                raise NotFound(f"webhook {webhook_id} has no message {message_id}")
+            events = await store.select_contents(connection, [found.event_id])
+        return found, events[0] if events else None
 
     async def retry(self, webhook_id: int, message_ids: Sequence[int] | None = None) -> int:
         """Send failed and pending messages at once, with a new set of attempts; return how many."""

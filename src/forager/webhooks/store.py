@@ -331,3 +331,20 @@ async def select_deliveries(
         {"webhook_id": webhook_id, "state": state, "before": before, "limit": limit},
     )
     return await cursor.fetchall()
+
+
+async def select_delivery(
+    connection: Connection, webhook_id: int, message_id: int
+) -> Delivery | None:
+    cursor = connection.cursor(row_factory=class_row(Delivery))
+    await cursor.execute(
+        """
+        SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+          FROM outbox o
+          LEFT JOIN catalog_events e ON e.id = o.ref_id
+         WHERE o.topic = 'webhooks' AND o.lane = %s AND o.id = %s
+        """,
+        (webhook_id, message_id),
+    )
+    return await cursor.fetchone()

@@ -1,9 +1,10 @@
-"""`forager doctor` and `forager config`: check the installation, show its settings."""
+"""`forager doctor`, `support-bundle` and `config`: check the installation, show its settings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +14,11 @@ from forager.cli.options import AsJson, flags_of
 from forager.cli.output import Steps, clean
 from forager.cli.running import run
 from forager.errors import InvalidInput
+from forager.permissions import private_opener
 
 if TYPE_CHECKING:
     from forager.doctor.check import Check
     from forager.jobs.job import Job
-    from forager.settings import Settings
 
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -91,20 +92,37 @@ def _show(check: Check) -> None:
             console.print(Text(f"{'':<{6 + COLUMN}}{clean(words)}", style=style), soft_wrap=True)
 
 
+def support_bundle(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file, in JSON.")],
+) -> None:
+    """Write versions, settings, findings of the doctor, metrics and errors into a file.
+
+    The file contains no pages, URLs, keys or passwords. Read it before you send it.
+    """
+    from forager.doctor.bundle import support_bundle as collect
+    from forager.settings.shown import shown_settings
+
+    flags = flags_of(context)
+    settings = flags.load()
+    bundle = run(collect(settings))
+    bundle["settings"] = {
+        shown.name: shown.value
+        for shown in shown_settings(settings, flags.given)
+        if shown.origin != "default"
+    }
+    try:
+        descriptor = private_opener(str(file), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise InvalidInput(f"{file} exists", hint="Name a new file.") from None
+    with os.fdopen(descriptor, "wb") as target:
+        target.write(output.json_bytes(bundle))
+    output.say(f"Support bundle: {file}")
+
+
 app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
 
 ORIGIN_STYLES = {"flag": "cyan", "environment": "cyan", "file": "cyan", "default": "dim"}
-
-
-@dataclass(frozen=True, slots=True)
-class ShownSetting:
-    """One setting as it is in force."""
-
-    name: str
-    value: Any
-    origin: str
-    environment: str
-    description: str
 
 
 @app.callback()
@@ -116,6 +134,7 @@ def config() -> None:
 def show(context: typer.Context, as_json: AsJson = False) -> None:
     """Show every setting, its value, and where it came from. Passwords are masked."""
     from forager.settings import config_file
+    from forager.settings.shown import setting_words, shown_settings
 
     flags = flags_of(context)
     shown = shown_settings(flags.load(quiet=False), flags.given)
@@ -127,43 +146,8 @@ def show(context: typer.Context, as_json: AsJson = False) -> None:
     output.show_table(
         {"SETTING": {}, "VALUE": {"overflow": "fold", "no_wrap": False}, "FROM": {}},
         [
-            (item.name, _in_words(item.value), (item.origin, ORIGIN_STYLES[item.origin]))
+            (item.name, setting_words(item.value), (item.origin, ORIGIN_STYLES[item.origin]))
             for item in shown
         ],
     )
     output.note(f"File: {file}" if file.exists() else f"File: {file} (not there)")
-
-
-def shown_settings(settings: Settings, flags: dict[str, Any]) -> list[ShownSetting]:
-    from forager.settings import env_name, origins
-
-    origin = origins(flags)
-    return [
-        ShownSetting(
-            name=name,
-            value=masked(getattr(settings, name)),
-            origin=origin[name].value,
-            environment=env_name(name),
-            description=field.description or "",
-        )
-        for name, field in type(settings).model_fields.items()
-    ]
-
-
-def masked(value: Any) -> Any:
-    """The value without its secret; what is not secret of a URL stays readable."""
-    from pydantic import SecretStr
-
-    from forager.settings.values import masked_url
-
-    if isinstance(value, SecretStr):
-        return masked_url(value.get_secret_value())
-    return masked_url(value) if isinstance(value, str) and "://" in value else value
-
-
-def _in_words(value: Any) -> str:
-    if value is None or value == ():
-        return "-"
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)

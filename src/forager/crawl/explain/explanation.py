@@ -17,8 +17,8 @@ from forager.crawl.options import CrawlOptions, crawl_options
 from forager.crawl.report import rounded_time
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.documents import store as document_store
 from forager.documents.page import CarriedPage, carried_page
+from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import (
@@ -259,9 +259,7 @@ async def _near_duplicates(
 ) -> NearDuplicates | None:
     if fate is None:
         return None
-    found = await document_store.select_near_duplicates(
-        connection, fate.job_id, key, limit=NEAR_SHOWN
-    )
+    found = await reads.select_near_duplicates(connection, fate.job_id, key, limit=NEAR_SHOWN)
     return NearDuplicates(*found) if found[0] else None
 
 
@@ -270,7 +268,7 @@ async def _carried_over(
 ) -> CarriedPage | None:
     if fate is None or not fate.carried_over:
         return None
-    page = await document_store.select_carried_page(connection, fate.job_id, key)
+    page = await reads.select_carried_page(connection, fate.job_id, key)
     return None if page is None else carried_page(page)
 
 

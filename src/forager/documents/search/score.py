@@ -126,7 +126,7 @@ class Terms:
 
     def share(self, matched: Iterable[bool | float]) -> float:
         """How much of the query is matched, from 0 to 1."""
-        return sum(map(mul, self.rarity, matched)) / sum(self.rarity)
+        return float(sum(map(mul, self.rarity, matched)) / sum(self.rarity))
 
 
 def rarity(sections_with: float, sections: float) -> float:

@@ -12,9 +12,8 @@ from psycopg.types.json import Jsonb
 
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
-from forager.db.ids import new_id
 from forager.documents.generation import Generation
-from forager.documents.names import contexts, head_of, section_names
+from forager.documents.names import NewSection
 from forager.documents.page import (
     Counts,
     ExtractedDocument,
@@ -29,7 +28,6 @@ from forager.documents.store.words import (
     language_lexeme,
     source_lexeme,
 )
-from forager.extract.sections import identify
 from forager.index.store import enqueue_changes
 
 # --- the beginning ---------------------------------------------------------------------------
@@ -157,15 +155,16 @@ async def insert_documents(
     source_number: int,
     config: str,
     pages: Sequence[NewPage],
+    sections: Sequence[Sequence[NewSection]],
 ) -> None:
-    """Write documents with their sections and search rows; those that exist stay as they are."""
+    """Write documents with the sections of each, and search rows; those that exist stay."""
     await connection.execute(
         _INSERT_DOCUMENTS,
         {
             "source": source_id,
             "config": config,
             **_document_columns(pages),
-            **_section_columns(pages, source_lexeme(source_number)),
+            **_section_columns(pages, sections, source_lexeme(source_number)),
         },
     )
 
@@ -223,41 +222,40 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
     }
 
 
-def _section_columns(pages: Sequence[NewPage], source_mark: str) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {name: [] for name in _SECTION_COLUMNS}
-    for place, page in enumerate(pages, 1):
-        document = _document(page)
-        names = section_names(document) if page.names is None else page.names
-        context = contexts(document, page.url)
-        page_marks = [source_mark]
-        if document.language:
-            page_marks.append(language_lexeme(document.language))
-        for number, (section_id, parent_id, section) in enumerate(
-            identify(document.sections, new_id)
-        ):
-            columns["places"].append(place)
-            columns["ids"].append(section_id)
-            columns["parents"].append(parent_id)
-            columns["headings"].append(section.heading)
-            columns["levels"].append(section.level)
-            columns["anchors"].append(section.anchor)
-            columns["contents"].append(section.content)
-            columns["positions"].append(section.position)
-            columns["heads"].append(head_of(document, section))
-            columns["contexts"].append(context[number])
-            columns["head_names"].append("\n".join(names[number].heading))
-            columns["names"].append("\n".join(names[number].section))
-            kind = names[number].kind
-            columns["marks"].append(
-                "\n".join([*page_marks, *([kind_lexeme(kind)] if kind else [])])
-            )
-    return columns
+def _section_columns(
+    pages: Sequence[NewPage], sections: Sequence[Sequence[NewSection]], source_mark: str
+) -> dict[str, list[Any]]:
+    places = [place for place, found in enumerate(sections, 1) for _ in found]
+    flat = [section for found in sections for section in found]
+    languages = [_document(pages[place - 1]).language for place in places]
+    return {
+        "places": places,
+        "ids": [section.id for section in flat],
+        "parents": [section.parent_id for section in flat],
+        "headings": [section.heading for section in flat],
+        "levels": [section.level for section in flat],
+        "anchors": [section.anchor for section in flat],
+        "contents": [section.content for section in flat],
+        "positions": [section.position for section in flat],
+        "heads": [section.head for section in flat],
+        "contexts": [section.context for section in flat],
+        "head_names": ["\n".join(section.names.heading) for section in flat],
+        "names": ["\n".join(section.names.section) for section in flat],
+        "marks": [
+            _marks(source_mark, language, section.names.kind)
+            for language, section in zip(languages, flat, strict=True)
+        ],
+    }
 
 
-_SECTION_COLUMNS = (
-    "places", "ids", "parents", "headings", "levels", "anchors", "contents", "positions", "heads",
-    "contexts", "head_names", "names", "marks",
-)  # fmt: skip
+def _marks(source_mark: str, language: str | None, kind: str | None) -> str:
+    """The lexemes by which search filters sections."""
+    lexemes = [source_mark]
+    if language:
+        lexemes.append(language_lexeme(language))
+    if kind:
+        lexemes.append(kind_lexeme(kind))
+    return "\n".join(lexemes)
 
 
 def _document(page: NewPage) -> ExtractedDocument:

@@ -44,13 +44,14 @@ _SYMBOLS = {
     "درهم": "AED", "ج.م": "EGP", "د.ك": "KWD", "fr.": "CHF", "sfr.": "CHF", "₦": "NGN",
     "₡": "CRC", "s/": "PEN", "s/.": "PEN", "q": "GTQ", "din": "RSD", "ден": "MKD", "₾": "GEL",
     "৳": "BDT", "₭": "LAK", "៛": "KHR", "₮": "MNT", "￦": "KRW", "＄": "$", "￥": "¥", "kr.": "kr",
-    ",-kr": "kr",
+    ",-kr": "kr", "kd": "KWD", "bd": "BHD", "jd": "JOD", "dt": "TND", "د.ب": "BHD", "د.أ": "JOD",
+    "ر.ع": "OMR", "د.ت": "TND",
 }  # fmt: skip
 
 # words of other languages as well: they mean money only in their own country
 _LOCAL = frozenset(
     ["ft", "tl", "rm", "rp", "rp.", "lei", "din", "s/", "s/.", "zl", "fr", "fr.", "rs", "rs.", "kr",
-     "kr.", "р.", "q", "r", "р"]
+     "kr.", "р.", "q", "r", "р", "kd", "bd", "jd", "dt"]
 )  # fmt: skip
 _WORDS = frozenset(
     ["ALL", "TOP", "CUP", "TRY", "MOP", "PEN", "GEL", "BAM", "COP", "MAD", "SOS", "LAK", "ANG"]

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_KEPT = 1_500
 _MAX_META = 400
+_MAX_TEXT = 300
+_MAX_TEXTS = 20_000
 
 Attributes = Mapping[str, str | None]
+
+
+# how many elements begin before a text, its node, and what it says
+Text: TypeAlias = tuple[int, LexborNode, str]
 
 
 class Element(NamedTuple):
@@ -22,6 +29,10 @@ class Element(NamedTuple):
     node: LexborNode
     attributes: Attributes
     names: str
+
+
+# as `Element(...)`, in half the time
+_element = partial(tuple.__new__, Element)
 
 
 @dataclass(slots=True)
@@ -45,7 +56,8 @@ class Elements:
     images: list[Element] = field(default_factory=list)
     bases: list[Element] = field(default_factory=list)
     links: list[Element] = field(default_factory=list)
-    anchors: list[Element] = field(default_factory=list)
+    # the short texts of the body that are shown
+    texts: list[Text] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
 
     @property
@@ -58,38 +70,63 @@ class Elements:
 def collect_elements(tree: LexborHTMLParser) -> Elements:
     """One walk for all readers: a name is known at once, where a query looks for it everywhere."""
     found = Elements()
+    texts, bodies = found.texts, list[Element]()
     by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
-    by_tag[_COMMENT] = []
+    by_tag[_BODY] = bodies
+    by_kind: dict[str, list[Element]] = {kind: getattr(found, kind) for kind, _ in _KINDS}
     order = -1
-    # thousands of elements come by, and most say nothing: only cheap questions are asked here
-    for node in tree.root.traverse() if tree.root is not None else ():
+    last = 0
+    nodes = tree.root.traverse(include_text=True, skip_empty=True) if tree.root is not None else ()
+    kinds_of_class, kinds_of_id = _KINDS_OF_CLASS, _KINDS_OF_ID
+    # thousands of nodes come by, and most say nothing: only cheap questions are asked here
+    for node in nodes:
+        if (tag := node.tag_id) == _TEXT:
+            # what is not shown is the first thing in its element, and may be long
+            if bodies and not (last in _SILENT_TAGS and _is_silent(node.parent)):
+                text = node.text_content or ""
+                if len(text) < _MAX_TEXT and (text := text.strip()) and len(texts) <= _MAX_TEXTS:
+                    texts.append((order, node, text))
+            continue
+        last = tag
+        if tag == _COMMENT:
+            continue
         order += 1
         attributes = node.attributes
-        if (tag := node.tag_id) in by_tag:
-            if tag == _COMMENT:
-                order -= 1
-                continue
-            by_tag[tag].append(Element(order, node, attributes, ""))
+        if tag in by_tag:
+            by_tag[tag].append(_element((order, node, attributes, "")))
         if not attributes:
             continue
-        others = len(attributes)
-        kinds: tuple[str, ...] = ()
-        if names := attributes.get("class"):
-            kinds = _KINDS_OF_CLASS[names]
-            others -= 1
-        if others:
-            if identifier := attributes.get("id"):
-                others -= 1
-                if also := _KINDS_OF_ID[identifier]:
-                    kinds = tuple(dict.fromkeys((*kinds, *also)))
-            if others and not _TELLING.isdisjoint(attributes):
-                _collect_telling(found, Element(order, node, attributes, ""), kinds)
+        names = attributes.get("class")
+        kinds = kinds_of_class[names] if names else ()
+        if len(attributes) > 1 or not names:
+            if (identifier := attributes.get("id")) and (also := kinds_of_id[identifier]):
+                kinds = _united(kinds, also)
+            if not _TELLING.isdisjoint(attributes) or attributes.get("role") == "button":
+                _collect_telling(found, _element((order, node, attributes, "")), kinds)
                 continue
         if kinds:
-            _file(found, Element(order, node, attributes, _names(attributes)), kinds)
-    for kept in by_tag.values():
+            element = _element((order, node, attributes, _names(attributes)))
+            for kind in kinds:
+                by_kind[kind].append(element)
+    for kept in (*by_tag.values(), *by_kind.values()):
         del kept[_MAX_KEPT:]
     return found
+
+
+def _is_silent(node: LexborNode | None) -> bool:
+    return node is not None and node.tag_id in _SILENT_TAGS
+
+
+def anchors_near(tree: LexborHTMLParser, first: int, last: int) -> Iterator[tuple[int, LexborNode]]:
+    """The links that are among these elements of the page, in their order."""
+    order = -1
+    for node in tree.root.traverse() if tree.root is not None else ():
+        tag = node.tag_id
+        order += tag != _COMMENT
+        if order > last:
+            return
+        if tag == _ANCHOR and order >= first:
+            yield order, node
 
 
 def read_metas(elements: Elements) -> dict[str, list[str]]:
@@ -117,6 +154,12 @@ def content_id(content: str) -> int:
 
 
 _COMMENT = content_id("<!-- -->")
+_TEXT = content_id("text")
+_BODY = tag_id("body")
+_ANCHOR = tag_id("a")
+_SILENT_TAGS = frozenset(
+    map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
+)
 _LISTS = {
     tag_id(tag): name
     for tag, name in {
@@ -128,7 +171,6 @@ _LISTS = {
         "img": "images",
         "base": "bases",
         "link": "links",
-        "a": "anchors",
     }.items()
 }
 _SKU_ATTRIBUTES = frozenset(
@@ -148,17 +190,15 @@ _TEST_NAMES = (
 )
 _MICRODATA = frozenset(["itemprop", "itemscope"])
 _RDFA = frozenset(["typeof", "property"])
-_TELLING = frozenset(
-    ["role", *_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES]
-)
+_TELLING = frozenset([*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES])
 
 
 def _collect_telling(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
     """An element with an attribute that says what it holds."""
     attributes = element.attributes
-    told = _TELLING.intersection(attributes)
     if attributes.get("role") == "button" and element.node.tag != "button":
         _keep(found.buttons, element)
+    told = _TELLING.intersection(attributes)
     if not told.isdisjoint(_MICRODATA):
         _keep(found.microdata, element)
     if not told.isdisjoint(_RDFA) and ("typeof" in told or element.node.tag != "meta"):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from forager.extract.product.confidence import calibrated
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE
@@ -35,9 +36,12 @@ class Claim:
     places: frozenset[str]
 
 
-def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
-    """The product that the facts of one page describe, with the evidence for every field."""
-    known = list(facts)
+def merge(facts: Iterable[Fact], page: ProductPage, *, calibrate: bool = True) -> Product:
+    """The product that the facts of one page describe, with the evidence for every field.
+
+    Scores decide between claims; the confidences of the result are calibrated from them.
+    """
+    known = [fact for fact in facts if not _names_shop(fact, page)]
     chosen = {name: claim for name in _names(known) if (claim := choose(name, known))}
     _settle_sku(chosen, known)
     _spell_brand(chosen, page)
@@ -50,7 +54,15 @@ def merge(facts: Iterable[Fact], page: ProductPage) -> Product:
     }
     values = {str(name): claim.value for name, claim in chosen.items()}
     product = replace(Product(evidence=evidence), **values)
-    return replace(product, confidence=likeness(product, known, page))
+    product = replace(product, confidence=likeness(product, known, page))
+    return replace(product, evidence=_calibrated(evidence)) if calibrate else product
+
+
+def _calibrated(evidence: Mapping[str, Evidence]) -> dict[str, Evidence]:
+    return {
+        name: replace(each, confidence=round(calibrated(name, each.confidence), 3))
+        for name, each in evidence.items()
+    }
 
 
 def _names(facts: list[Fact]) -> list[FieldName]:
@@ -134,6 +146,24 @@ def _settle_sku(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
             if key in taken and name is not FieldName.GTIN:
                 del chosen[name]
             taken.add(key)
+
+
+_PLATFORMS = frozenset(
+    ["shopify", "woocommerce", "magento", "prestashop", "bigcommerce", "opencart", "shopware",
+     "squarespace", "ecwid", "wordpress", "salesforcecommercecloud"]
+)  # fmt: skip
+# where a shop that sells its own brand says so
+_ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", _PARSER])
+
+
+def _names_shop(fact: Fact, page: ProductPage) -> bool:
+    """Whether a brand is only the name of the shop, or of the software that it runs on."""
+    if fact.field is not FieldName.BRAND or _place(fact) == _PARSER:
+        return False
+    key = code_key(fact.value)
+    if key in _PLATFORMS:
+        return True
+    return _place(fact) not in _ITEM_PLACES and key in page.shop_names
 
 
 def _spell_brand(chosen: dict[FieldName, Claim], page: ProductPage) -> None:

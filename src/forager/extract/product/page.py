@@ -17,11 +17,13 @@ from selectolax.lexbor import (
 
 from forager.errors import InvalidInput
 from forager.extract.decode import utf8_of
+from forager.extract.hosts import registrable_domain
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_source
 from forager.extract.product.currency import country_hints
 from forager.extract.product.elements import Elements, collect_elements, read_metas
 from forager.extract.product.json_ld import read_json_ld
+from forager.extract.product.wording import code_key
 from forager.extract.urls import Refusal, Resolver, normalise
 
 
@@ -104,6 +106,16 @@ class ProductPage:
         )
         named = (" ".join(text[:2000].split()) for text in (*headings, *shared, self.title or ""))
         return tuple(dict.fromkeys(text[:500] for text in named if text))
+
+    @cached_property
+    def shop_names(self) -> frozenset[str]:
+        """What the shop is called, by its host and by the page, without blanks and punctuation."""
+        host = registrable_domain(urlsplit(self.url).hostname or "").partition(".")[0]
+        named = (
+            *self.metas.get("og:site_name", ())[:1],
+            *self.metas.get("application-name", ())[:1],
+        )
+        return frozenset(code_key(name) for name in (host, *named) if name)
 
     @cached_property
     def addresses(self) -> frozenset[str]:

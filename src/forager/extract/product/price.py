@@ -24,7 +24,8 @@ MAX_PRICE = Decimal(10) ** 10
 _MAX_SAID = Decimal(10) ** 30
 _BLANK = " \u00a0\u202f\u2009"
 _GROUPED = (
-    rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)(?:[.,]\d{{1,2}}(?!\d))?"
+    rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)"
+    r"(?:[.,]\d{1,2}(?!\d)|(?!(?P=sep))[.,]\d{3}(?![\d.,]))?"
 )
 _INDIAN = r"\d{1,2}(?:,\d{2})+,\d{3}(?!\d)(?:\.\d{1,2}(?!\d))?"
 # a number in small type after the whole part is the cents: "12 99"; a longer number is no amount,

@@ -169,7 +169,7 @@ class Domains:
     async def set_many(self, hosts: Sequence[str], changes: DomainChanges) -> list[Domain]:
         """Change several domains together, or none; `*` in a name stands for any characters."""
         async with self._database.connection() as connection:
-            names = [name for host in hosts for name in await _meant(connection, host)]
+            names = [name for host in hosts for name in await _names_like(connection, host)]
         async with self._database.transaction() as connection:
             within = Domains(Within(self._database, connection))
             return [await within.set(name, changes) for name in dict.fromkeys(names)]
@@ -211,7 +211,7 @@ async def _existing(connection: Connection, name: str) -> Domain:
     return found
 
 
-async def _meant(connection: Connection, host: str) -> list[str]:
+async def _names_like(connection: Connection, host: str) -> list[str]:
     """The names of the domains that match a pattern, or the one that is named."""
     if "*" not in host:
         return [domain_name(host)]

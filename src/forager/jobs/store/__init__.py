@@ -35,6 +35,7 @@ from forager.jobs.store.reads import (
     select_jobs_by_id,
     select_jobs_by_prefix,
     select_last_events,
+    select_running,
     select_trace,
     sum_pending_work,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "select_jobs_by_id",
     "select_jobs_by_prefix",
     "select_last_events",
+    "select_running",
     "select_stale",
     "select_trace",
     "sum_pending_work",

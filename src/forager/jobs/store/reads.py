@@ -21,6 +21,17 @@ async def select_job(connection: Connection, job_id: UUID) -> Job | None:
     return await cursor.fetchone()
 
 
+async def select_running(connection: Connection, *, limit: int) -> list[tuple[UUID, Job]]:
+    """Jobs that workers hold, each with its worker."""
+    cursor = await connection.execute(
+        "SELECT id, worker_id FROM crawl_jobs WHERE worker_id IS NOT NULL ORDER BY id LIMIT %s",
+        (limit,),
+    )
+    workers: dict[UUID, UUID] = dict(await cursor.fetchall())
+    jobs = await select_jobs_by_id(connection, list(workers))
+    return [(workers[job.id], job) for job in jobs]
+
+
 async def select_trace(connection: Connection, job_id: UUID) -> str | None:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))

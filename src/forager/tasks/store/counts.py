@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from psycopg.rows import class_row
 
@@ -65,3 +66,11 @@ async def select_ticked_at(connection: Connection) -> datetime | None:
     cursor = await connection.execute("SELECT ticked_at FROM task_control")
     row = await cursor.fetchone()
     return None if row is None else row[0]
+
+
+async def count_by_worker(connection: Connection) -> dict[UUID, int]:
+    """Tasks in progress by worker."""
+    cursor = await connection.execute(
+        "SELECT worker_id, count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL GROUP BY 1"
+    )
+    return dict(await cursor.fetchall())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from forager.jobs.workers import list_workers
+from forager.jobs.workers import list_workers, running_jobs
 from forager.services.report import list_service_processes
+from forager.settings import config_file
+from forager.settings.shown import setting_words, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.overview import MINUTES, Overview, load_overview, shown_state
-from forager.web.page import Page, new_router, page
-from forager.web.visit import Operates, Reads
+from forager.web.page import Page, asked, new_router, page
+from forager.web.visit import Administers, Operates, Reads
 
 router = new_router()
 
@@ -58,4 +60,30 @@ async def workers(visit: Operates) -> Page:
     found = await list_workers(visit.here.database)
     rows = [(worker, shown_state(worker, visit.here.settings.stale_after)) for worker in found]
     processes = await list_service_processes(visit.here.database, visit.here.settings)
-    return Page("workers.html", {"rows": rows, "processes": processes})
+    return Page(
+        "workers.html",
+        {
+            "rows": rows,
+            "processes": processes,
+            "jobs": await running_jobs(visit.here.database),
+            "tasks": await visit.here.tasks.in_progress(),
+        },
+    )
+
+
+@page(router, "/settings")
+async def settings(visit: Administers) -> Page:
+    file = config_file().absolute()
+    shown = shown_settings(visit.here.settings)
+    wanted = asked(visit).text("changed")
+    return Page(
+        "settings.html",
+        {
+            "settings": [each for each in shown if not wanted or each.origin != "default"],
+            "changed": sum(each.origin != "default" for each in shown),
+            "total": len(shown),
+            "only_changed": bool(wanted),
+            "file": file if file.exists() else None,
+            "words": setting_words,
+        },
+    )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Path
+from fastapi import Path, Query
+from starlette.responses import Response
 
+from forager.api.streams import response_file
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
+from forager.tasks.archived_page import visited_response
 from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -19,6 +22,7 @@ from forager.tasks.waiting import SILENT_AFTER
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page
+from forager.web.responses import shown_response
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -75,6 +79,24 @@ async def show(visit: Reads, task_id: TaskId) -> Page:
             "priorities": PRIORITIES,
         },
     )
+
+
+VisitNumber = Annotated[int, Query(ge=1, le=100_000)]
+
+
+@page(router, "/tasks/{task_id}/page")
+async def stored_page(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Page:
+    report = await visit.here.tasks.report(str(task_id))
+    stored = await visited_response(visit.here.database, visit.here.settings, task_id, visit=number)
+    return Page(
+        "task_page.html", {"task": report.task, "number": number, "stored": shown_response(stored)}
+    )
+
+
+@router.get("/tasks/{task_id}/page/file", response_model=None)
+async def stored_file(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Response:
+    stored = await visited_response(visit.here.database, visit.here.settings, task_id, visit=number)
+    return response_file(stored.body, f"task-{task_id}-visit-{number}.html")
 
 
 @action(router, "/tasks/{task_id}/move")

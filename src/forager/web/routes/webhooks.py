@@ -1,9 +1,10 @@
-"""Webhooks: who hears of events, and what became of the messages."""
+"""Webhooks, their subscriptions and the outcome of each message."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import orjson
 from fastapi import Path
 
 from forager.errors import InvalidInput
@@ -11,7 +12,7 @@ from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Administers, Operates
-from forager.webhooks.delivery import send_test
+from forager.webhooks.delivery import message_content, send_test
 from forager.webhooks.events import EventKind
 from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
 
@@ -65,6 +66,21 @@ async def show(visit: Operates, webhook_id: WebhookId) -> Page:
             "states": list(DeliveryState),
             "state": state,
             "kinds": list(EventKind),
+        },
+    )
+
+
+@page(router, "/webhooks/{webhook_id}/messages/{message_id}")
+async def show_message(visit: Operates, webhook_id: WebhookId, message_id: WebhookId) -> Page:
+    message, event = await visit.here.webhooks.delivery(webhook_id, message_id)
+    content = None if event is None else message_content(event)
+    return Page(
+        "webhook_message.html",
+        {
+            "webhook": await visit.here.webhooks.get(webhook_id),
+            "message": message,
+            "event": event,
+            "body": content and orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(),
         },
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from forager.extract.product.dom.view import View
-from forager.extract.product.elements import Element
+from forager.extract.product.elements import Element, anchors_near
 from forager.extract.product.price import money_in
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import brand_of, words_in
@@ -18,6 +18,7 @@ _BRAND_LABEL = (
     r"|Merkki|Mærke|Merke|Producător|Бренд|Производитель|Торговая марка|Виробник|ブランド|メーカー"
     r"|品牌|브랜드|제조사|العلامة التجارية|מותג|Thương hiệu|Merek|ยี่ห้อ)"
 )
+_INITIALS = frozenset(label[0] for label in _BRAND_LABEL[3:-1].split("|"))
 _BRAND_LINE = re.compile(
     rf"{_BRAND_LABEL}"
     r"(?:\s(?:name|Name))?\s{0,3}(?P<mark>[:：]?)\s{0,3}(?P<value>.{0,60})"
@@ -30,18 +31,18 @@ _BRAND_PATH = re.compile(
 )
 _MAX_BRAND = 50
 _NEAR = 400
-_MAX_LINKS = 3_000
 _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "nav"])
 
 
 def label_facts(view: View) -> Iterator[Fact]:
     """The brand beside the first label that names one."""
     lines = [text for _, _, text in view.texts if len(text) < 100]
-    for line, following in zip(lines, (*lines[1:], ""), strict=False):
-        found = _BRAND_LINE.fullmatch(line)
+    for at, line in enumerate(lines):
+        # most begin with no letter of a label
+        found = _BRAND_LINE.fullmatch(line) if line[0] in _INITIALS else None
         if found is None or (found["value"] and not found["mark"]):
             continue
-        brand = shown_brand(found["value"] or following)
+        brand = shown_brand(found["value"] or "".join(lines[at + 1 : at + 2]))
         if brand and len(brand) < 40:
             yield Fact(FieldName.BRAND, brand, 0.58, "dom:label")
             return
@@ -60,9 +61,13 @@ def brand_facts(view: View) -> Iterator[Fact]:
 def link_facts(view: View) -> Iterator[Fact]:
     """A link near the heading that leads to the page of a brand."""
     title = words_in(" ".join(view.page.titles))
-    for element in view.elements.anchors[:_MAX_LINKS]:
-        href = element.attributes.get("href") or ""
-        if _BRAND_PATH.search(href[:300]) and _is_beside(element, view):
+    start = view.heading.order if view.heading else 0
+    for order, node in anchors_near(view.page.tree, start - _NEAR, start + _NEAR):
+        attributes = node.attributes
+        if not _BRAND_PATH.search((attributes.get("href") or "")[:300]):
+            continue
+        element = Element(order, node, attributes, "")
+        if _is_beside(element, view):
             brand = shown_brand(element.node.text(separator=" ")) or _picture_brand(element)
             if brand:
                 bonus = 0.15 if words_in(brand) <= title else 0.0

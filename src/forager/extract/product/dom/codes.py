@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import Text, View
-from forager.extract.product.elements import Element
+from forager.extract.product.dom.view import View
+from forager.extract.product.elements import Element, Text
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import code_key, gtin_of, sku_of
 
@@ -59,7 +59,7 @@ _LABEL = re.compile(
 _CODE = re.compile(r"(?P<code>\w[\w\-./]{1,40})(?=$|[\s,;|)\]〉】])")
 _EDGE = "〈【[(*•·-–|>"
 _BETWEEN = re.compile(r"\s*[|;•·]\s*|,\s+|\n\s*(?=\w)")
-_SEPARATORS = frozenset("|;•·,\n")
+_SEPARATOR = re.compile(r"[|;•·,\n]")
 _PUNCTUATION = re.compile(r"[\W_]*")
 _MAX_TEXT = 100
 # a label with as many codes belongs to a list of products or variants
@@ -91,25 +91,23 @@ def code_facts(view: View) -> Iterator[Fact]:
             yield Fact(name, each.code, trust, f"label:{each.label}")
 
 
-def shown_spellings(view: View, codes: set[str]) -> Iterator[Fact]:
+def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
     """Known codes as the page writes them for people: 466/7999 for 4667999."""
-    keys = {code_key(code): code for code in codes if len(code) > 4}
+    keys = {code_key(code) for code in codes if len(code) > 4}
     for _, node, text in view.texts if keys else ():
-        if 5 < len(text) < 24 and text[-1].isdigit() and text[0].isalnum():
-            known = keys.get(code_key(text))
-            if known is not None and known != text and not _is_aside(node, view):
-                yield Fact(FieldName.SKU, text, 0.93, "label:shown")
-                return
+        if not (text[-1].isdigit() and 5 < len(text) < 24 and text[0].isalnum()):
+            continue
+        # one that is known in this spelling too needs no other
+        if text not in codes and code_key(text) in keys and not _is_aside(node, view):
+            yield Fact(FieldName.SKU, text, 0.93, "label:shown")
+            return
 
 
 def _labelled(view: View) -> Iterator[_Labelled]:
     texts = view.texts
     start = view.heading.order if view.heading else 0
     for at, (order, node, text) in enumerate(texts):
-        # most texts begin with no label, and only those with separators have several parts
-        if len(text) >= _MAX_TEXT or not (
-            text[:2].lower() in _STARTS or text[0] in _EDGE or _SEPARATORS.intersection(text)
-        ):
+        if len(text) >= _MAX_TEXT or not _may_have_label(text):
             continue
         for found, rest in _labels_in(text):
             following = "" if rest else _next_text(texts, at)
@@ -125,13 +123,25 @@ def _next_text(texts: list[Text], at: int) -> str:
     return next((t for _, _, t in texts[at + 1 : at + 4] if not _PUNCTUATION.fullmatch(t)), "")
 
 
+def _may_have_label(text: str) -> bool:
+    """Most texts begin with no label, and hardly any part behind a separator does."""
+    start = text[:3].lower()
+    return (
+        start in _STARTS
+        or start[:2] in _SHORT_STARTS
+        or text[0] in _EDGE
+        or _LATER_PART.search(text) is not None
+    )
+
+
 def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """The labels of a text that begin one of its parts, each with what follows it."""
-    parts = _BETWEEN.split(text) if _SEPARATORS.intersection(text) else (text,)
+    parts = _BETWEEN.split(text) if _SEPARATOR.search(text) else (text,)
     for part in parts:
         bare = part.lstrip(_EDGE).strip()
         lower = bare.lower()
-        if lower[:2] in _STARTS and len(lower) == len(bare) and (found := _LABEL.match(lower)):
+        starts = lower[:3] in _STARTS or lower[:2] in _SHORT_STARTS
+        if starts and len(lower) == len(bare) and (found := _LABEL.match(lower)):
             yield found, bare[found.end() :]
 
 
@@ -176,21 +186,27 @@ def _is_aside(node: LexborNode, view: View) -> bool:
     return around.elsewhere or around.tile or around.linked
 
 
-def _starts() -> frozenset[str]:
-    """The first two letters of every label, which most texts do not begin with."""
+def _starts() -> list[str]:
+    """The first letters of every label, which most texts do not begin with."""
     words = """
         sku store asin ugs ebay item product prod article art. artikel catalog cat. stock style
         order web reference listing ad post deal lot bestell produkt waren material réf ref code
-        numéro numero n° nº codice cod. código codigo cód vare tuote best objednací kód kod
+        numéro numero número n° nº codice cod. código codigo cód vare tuote best objednací kód kod
         katalógové katalogové číslo nr numer cikkszám termékkód артикул код номер ürün stok
         κωδικός 商品 產品 产品 品番 貨號 货号 品號 상품 제품 딜번호 모델 품번 رقم رمز كود מק mã รหัส
         kode rif арт symbol indeks mpn model modèle modele mfr mfg manufacturer part hersteller
         型番 型號 型号 ean gtin upc isbn barcode
     """
-    return frozenset(word[:2] for word in words.split())
+    return [word[:3] for word in words.split()]
 
 
-_STARTS = _starts()
+_STARTS = frozenset(start for start in _starts() if len(start) == 3)
+_SHORT_STARTS = frozenset(start for start in _starts() if len(start) == 2)
+_ANY_START = "|".join(map(re.escape, sorted(_STARTS | _SHORT_STARTS)))
+_LATER_PART = re.compile(
+    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})",
+    re.IGNORECASE,
+)
 
 
 # --- attributes and form fields -----------------------------------------------------------------

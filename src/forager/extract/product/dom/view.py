@@ -6,12 +6,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
 
 from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.surroundings import Map
-from forager.extract.product.elements import Element, Elements, content_id, tag_id
+from forager.extract.product.elements import Element, Elements, Text, tag_id
 from forager.extract.product.page import ProductPage
 
 _BUY = re.compile(
@@ -34,19 +33,6 @@ _BUY = re.compile(
 _BUY_NAMES = re.compile(
     r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy|atc\b"
 )
-
-
-_MAX_TEXT = 300
-_MAX_TEXTS = 20_000
-_TEXT = content_id("text")
-_COMMENT = content_id("<!-- -->")
-_SILENT_TAGS = frozenset(
-    map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
-)
-
-
-# how many elements of the body begin before a text, its node, and what it says
-Text: TypeAlias = tuple[int, LexborNode, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +58,14 @@ class View:
     @cached_property
     def heading(self) -> Element | None:
         """The heading that names the product: the one most like the page's title."""
-        headings = [h for h in self.elements.headings if len(h.node.text().strip()) > 1]
-        if not headings:
-            return self._titled()
         title = self.page.title
-        return max(headings[:10], key=lambda h: (_likeness(h.node, title), -h.order))
+        headings = [
+            (_likeness(each.node, title), -each.order, each)
+            for each in [h for h in self.elements.headings if len(h.node.text().strip()) > 1][:10]
+        ]
+        # menus, cookie notices and dialogs have headings too
+        named = [h for h in headings if h[0] >= _LIKE_TITLE or not _is_in_menu(h[2].node)]
+        return max(named, key=lambda h: h[:2])[2] if named else self._titled()
 
     def _titled(self) -> Element | None:
         """Pages without `h1` name their product in an element of that name."""
@@ -100,29 +89,10 @@ class View:
             best, any(not _disabled(e) for e in found if e.order >= start) or not _disabled(best)
         )
 
-    @cached_property
+    @property
     def texts(self) -> list[Text]:
         """The short texts that stand in elements, in the order of the page."""
-        body = self.page.tree.body
-        found: list[Text] = []
-        # elements are counted from the start of the document, as in `elements`
-        order = -1 if body is None else _elements_before(body, self.page.tree.root) - 1
-        last = 0
-        nodes = body.traverse(include_text=True, skip_empty=True) if body is not None else ()
-        for node in nodes:
-            if (tag := node.tag_id) != _TEXT:
-                order += 1
-                last = tag
-                continue
-            # what is not shown is the first thing in its element, and may be long
-            if last in _SILENT_TAGS and _is_silent(node.parent):
-                continue
-            text = node.text_content or ""
-            if len(text) < _MAX_TEXT and (text := text.strip()):
-                found.append((order, node, text))
-                if len(found) > _MAX_TEXTS:
-                    break
-        return found
+        return self.elements.texts
 
     @cached_property
     def buttons(self) -> list[tuple[Element, str]]:
@@ -144,17 +114,26 @@ class View:
         return gap if gap >= 0 else -2 * gap
 
 
-def _elements_before(body: LexborNode, root: LexborNode | None) -> int:
-    count = 0
-    for node in root.traverse() if root is not None else ():
-        if node.mem_id == body.mem_id:
-            break
-        count += node.tag_id != _COMMENT
-    return count
+_LIKE_TITLE = 0.5
+_MENU_TAGS = frozenset(map(tag_id, ["nav", "footer", "dialog", "template"]))
+_MENU_ROLES = frozenset(["navigation", "menu", "menubar", "dialog", "alertdialog", "contentinfo"])
+_MENU_NAMES = re.compile(r"(?:^|[\s_-])(?:menu|nav|navbar|navigation|cookies?|consent)(?:$|[\s_-])")
+_MAX_CLIMB = 12
 
 
-def _is_silent(node: LexborNode | None) -> bool:
-    return node is not None and node.tag_id in _SILENT_TAGS
+def _is_in_menu(node: LexborNode) -> bool:
+    above: LexborNode | None = node
+    for _ in range(_MAX_CLIMB):
+        if above is None or above.tag in ("main", "article", "body"):
+            return False
+        attributes = above.attributes
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:300].lower()
+        if above.tag_id in _MENU_TAGS or attributes.get("role") in _MENU_ROLES:
+            return True
+        if _MENU_NAMES.search(names):
+            return True
+        above = above.parent
+    return False
 
 
 def _likeness(node: LexborNode, title: str | None) -> float:

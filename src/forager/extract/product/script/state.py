@@ -53,6 +53,7 @@ _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centam
           "sales", "min", "default", "selling", "gross", "discounted", "list",
           "regular")  # fmt: skip
 _INTERESTING = frozenset((*_PRICES, *_CURRENCIES, *(name for name, _ in _SKUS), "variants"))
+_NESTED = frozenset([dict, list])
 _NOT_KEY = re.compile(r"[\W_]+")
 
 Lowered = Mapping[str, Any]
@@ -89,7 +90,20 @@ def _marks(page: ProductPage, skus: frozenset[str]) -> set[str]:
 
 
 def _lowered(item: Mapping[Any, Any], limit: int) -> dict[str, Any]:
-    return {_plain_key(str(key)[:_MAX_KEY]): value for key, value in islice(item.items(), limit)}
+    return dict(zip(_plain_keys(tuple(islice(item, limit))), item.values(), strict=False))
+
+
+def _plain_keys(written: tuple[Any, ...]) -> tuple[str, ...]:
+    return _known_keys(written) if len(written) <= _FEW_KEYS else _each_plain(written)
+
+
+def _each_plain(written: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(_plain_key(str(key)[:_MAX_KEY]) for key in written)
+
+
+# the objects of a list have the same keys
+_FEW_KEYS = 60
+_known_keys = lru_cache(maxsize=512)(_each_plain)
 
 
 # the same few names stand in thousands of objects
@@ -113,7 +127,7 @@ def _objects(blob: Any) -> Iterator[Lowered]:
             children = value[:_MAX_CHILDREN]
         else:
             continue
-        waiting.extend(child for child in children if isinstance(child, dict | list))
+        waiting.extend([child for child in children if type(child) in _NESTED])
 
 
 def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:
@@ -126,9 +140,9 @@ def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:
     codes = [str(keys[key]) for key, _ in _SKUS if isinstance(keys.get(key), str | int)]
     if any(len(code) > 3 and (code in skus or code in page.url) for code in codes):
         score += 2.0
-    score += 1.0 if any(key in keys for key in _PRICES) else 0.0
+    score += 0.0 if keys.keys().isdisjoint(_PRICES) else 1.0
     score += 0.3 if codes else 0.0
-    score += 0.2 if any(key in keys for key in _BRANDS) else 0.0
+    score += 0.0 if keys.keys().isdisjoint(_BRANDS) else 0.2
     return score
 
 

@@ -1,0 +1,284 @@
+"""A simulated market: hours pass in rounds, shops fall ill on a schedule, workers are killed.
+
+An hour passes by moving the times in the tables back. Everything else is real: worker processes,
+the scheduler, webhook deliveries and the database. A round ends when every healthy shop was
+visited, whatever the others do.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+
+from forager.fetch.proxies.record import ProxySpec
+from forager.fetch.proxies.service import Proxies
+from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.secrets import Vault
+from forager.services.supervisor import running
+from forager.settings import Settings
+from forager.tasks.scheduler import Scheduler
+from forager.webhooks.delivery import Deliverer
+from forager.webhooks.service import NewWebhook, Webhooks
+from market.shops import Fault, Shop, Shops, SlowProxy
+from servers.proxies import HttpProxy
+from support.waiting import eventually
+from tasks.working import Process, Tasks
+from webhooks.receiver import Got, Receiver
+
+# by shop: what it has, and in which hours of a day
+SCHEDULE = {
+    0: (Fault.BUSY, range(2, 4)),
+    1: (Fault.OUTAGE, range(2, 6)),
+    2: (Fault.CAPTCHA, range(2, 4)),
+    3: (Fault.GONE, range(2, 6)),
+    4: (Fault.HANGS, range(2, 5)),
+}
+# these are visited through the proxies
+PROXIED = (5, 6)
+DAY = 8
+QUIET_HOURS = 2
+LIMIT = 120.0
+DROP = Decimal(5)
+COMPRESSED = {
+    "recrawl_every": 3600.0, "revisit_changed": False, "images": False, "browser": "none",
+    "scheduler_interval": 0.1, "poll_interval": 0.1, "heartbeat_interval": 1.0,
+    "task_retries": 1, "task_retry_delay": 0.05, "task_retry_delay_max": 0.1,
+    "gone_visits": 3, "gone_after": 5 * 3600.0,
+    "dead_letter_visits": 5, "dead_letter_after": 3 * 86400.0,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Market:
+    """Shops, tasks for their products, a receiver that fails 15 % of the time, and a worker."""
+
+    tasks: Tasks
+    receiver: Receiver
+    shops: Shops
+    chance: random.Random
+    worker: Process | None = None
+    hours: int = 0
+    kills: int = 0
+    # seconds until all healthy shops were visited, by hour
+    rounds: list[float] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[Shop]:
+        return self.shops.shops
+
+    async def pass_an_hour(self, *, quiet: bool = False) -> None:
+        """Change offers, let shops fall ill, and wait until the healthy ones were visited."""
+        hour = self.hours % DAY
+        self.hours += 1
+        ill = {n: f for n, (f, when) in SCHEDULE.items() if hour in when and not quiet}
+        self.shops.fall_ill(ill)
+        for shop in self.all:
+            shop.change_offers(self.chance)
+        await self._move_times_back()
+        healthy = [shop.host for shop in self.all if shop.number not in ill]
+        started = time.monotonic()
+        try:
+            await eventually(lambda: self.visited(healthy), LIMIT)
+        except TimeoutError:
+            raise AssertionError(f"hour {hour}: {await self._late(healthy)}") from None
+        self.rounds.append(time.monotonic() - started)
+
+    async def _move_times_back(self) -> None:
+        """Tasks that a worker holds are left alone: they are visited in this hour anyway."""
+        await self.tasks.sql(
+            """
+            WITH waiting AS (
+                SELECT id FROM crawl_tasks WHERE status IN ('pending', 'completed')
+                   FOR UPDATE SKIP LOCKED
+            )
+            UPDATE crawl_tasks t
+               SET scheduled_at = scheduled_at - interval '1 hour',
+                   next_crawl_at = next_crawl_at - interval '1 hour',
+                   completed_at = completed_at - interval '1 hour',
+                   failing_since = failing_since - interval '1 hour'
+              FROM waiting WHERE t.id = waiting.id
+            """
+        )
+        await self.tasks.sql(
+            "UPDATE task_attempts SET finished_at = finished_at - interval '1 hour'"
+        )
+        await self.tasks.sql(
+            """
+            UPDATE domains SET slowed_at = slowed_at - interval '1 hour',
+                               blocked_until = blocked_until - interval '1 hour'
+            """
+        )
+        await self.hurry_deliveries()
+
+    async def hurry_deliveries(self) -> None:
+        """The backoff of messages that were refused is over."""
+        await self.tasks.sql("UPDATE webhooks SET rests_until = NULL")
+        await self.tasks.sql(
+            """
+            UPDATE outbox SET due_at = now()
+             WHERE sent_at IS NULL AND claimed_by IS NULL AND due_at > now() AND attempts > 0
+            """
+        )
+
+    async def visited(self, hosts: list[str]) -> bool:
+        """Whether all products of these shops were visited within the hour."""
+        return not await self._late(hosts)
+
+    async def _late(self, hosts: list[str]) -> list[object]:
+        return await self.tasks.sql(
+            """
+            SELECT t.url, t.status, t.scheduled_at - now(), t.next_crawl_at - now(),
+                   t.started_at - now(), t.error_message, d.blocked_until - now(), d.slow_delay
+              FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
+             WHERE d.domain_name = ANY(%s)
+               AND NOT (t.status IN ('completed', 'pending')
+                        AND coalesce(t.next_crawl_at, t.scheduled_at) > now() + interval '10 min'
+                        AND t.started_at > now() - interval '1 hour')
+            """,
+            hosts,
+        )
+
+    async def kill_worker(self) -> None:
+        """Kill the worker in the middle of its work, and start another one."""
+        assert self.worker is not None
+        await self.worker.kill()
+        self.kills += 1
+        await self.tasks.silence()
+        await self.tasks.recover()
+        self.worker = Process(self.tasks)
+
+    async def settle(self) -> None:
+        """Hours without faults, until all products were visited and all events delivered."""
+        for _ in range(QUIET_HOURS):
+            await self.pass_an_hour(quiet=True)
+        await eventually(self._delivered, LIMIT)
+
+    async def _delivered(self) -> bool:
+        await self.hurry_deliveries()
+        rows = await self.tasks.sql("SELECT count(*) FROM outbox WHERE sent_at IS NULL")
+        return bool(rows[0][0] == 0)
+
+
+@asynccontextmanager
+async def open_market(
+    tasks: Tasks, *, shops: int = 20, products: int = 3, seed: int = 1
+) -> AsyncIterator[Market]:
+    tasks.settings = Settings(**(tasks.settings.model_dump() | COMPRESSED))
+    chance = random.Random(seed)
+    served = Shops([Shop(n, products) for n in range(shops)], [HttpProxy(), SlowProxy()])
+    async with AsyncExitStack() as stack:
+        stack.enter_context(served.open())
+        receiver = await stack.enter_async_context(Receiver())
+        receiver.refuses = lambda _: chance.random() < 0.15
+        market = Market(tasks, receiver, served, chance)
+        await _prepare(market)
+        services = [
+            Scheduler(tasks.database, tasks.settings).service(),
+            Deliverer(tasks.database, tasks.settings).service(),
+        ]
+        await stack.enter_async_context(running(services))
+        market.worker = Process(tasks)
+        try:
+            yield market
+        finally:
+            if not market.worker.worker.exited.is_set():
+                await market.worker.kill()
+
+
+async def _prepare(market: Market) -> None:
+    tasks = market.tasks
+    vault = Vault(tasks.settings)
+    hook = NewWebhook(market.receiver.url, allow_private=True)
+    await Webhooks(tasks.database, vault).add(hook)
+    for proxy in market.shops.proxies:
+        spec = ProxySpec.parse(f"http://127.0.0.1:{proxy.port}")
+        await Proxies(tasks.database, vault).add(spec, allow_private=True)
+    await add_alert(tasks.database, NewAlert(AlertKind.PRICE_DROP, percent=DROP))
+    await add_alert(tasks.database, NewAlert(AlertKind.BACK_IN_STOCK))
+    for shop in market.all:
+        urls = [shop.url(name) for name in shop.products]
+        await tasks.add(*urls, status="pending")
+    await tasks.sql(
+        "UPDATE domains SET use_proxies = true WHERE domain_name = ANY(%s)",
+        [market.all[n].host for n in PROXIED],
+    )
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+Seen = tuple[str, str]
+
+
+async def histories(market: Market) -> dict[str, list[Seen]]:
+    rows = await market.tasks.sql(
+        """
+        SELECT p.url, h.price, h.availability
+          FROM price_history h JOIN products p ON p.id = h.product_id ORDER BY h.id
+        """
+    )
+    found: dict[str, list[Seen]] = {}
+    for url, price, availability in rows:
+        found.setdefault(url, []).append((f"{price:.2f}", availability))
+    return found
+
+
+async def check_market(market: Market) -> Counter[str]:
+    """Every promise at the end; the number of events by kind."""
+    known = await histories(market)
+    expected: Counter[str] = Counter()
+    for shop in market.all:
+        for name in shop.products:
+            history = known.pop(shop.url(name))
+            _check_history(shop, name, history)
+            _count_changes(history, expected)
+    assert known == {}
+    rows = await market.tasks.sql("SELECT id, kind FROM catalog_events")
+    events = Counter(kind for _, kind in rows)
+    assert {kind: n for kind, n in events.items() if kind.startswith("product.")} == expected
+    _check_deliveries(market, {id_ for id_, _ in rows})
+    return events
+
+
+def _check_history(shop: Shop, name: str, history: list[Seen]) -> None:
+    """No offer that the shop did not show, none twice in a row, and at last the current one."""
+    url = shop.url(name)
+    assert all(a != b for a, b in pairwise(history)), url
+    withdrawn = [(price, "discontinued") for price, _ in history]
+    if name in shop.gone:
+        assert history[-1] in withdrawn, f"{url} is gone: {history}"
+        history = history[:-1]
+    else:
+        assert history[-1] == shop.products[name].shown, f"{url}: {history}"
+    served = iter(shop.served[name])
+    assert all(offer in served for offer in history), f"{url}: {history} of {shop.served[name]}"
+
+
+def _count_changes(history: list[Seen], expected: Counter[str]) -> None:
+    expected["product.added"] += 1
+    for (old, before), (new, now) in pairwise(history):
+        if old != new:
+            expected["product.price_changed"] += 1
+        if before != now:
+            expected["product.availability_changed"] += 1
+        if Decimal(new) <= Decimal(old) * (1 - DROP / 100):
+            expected["product.alert"] += 1
+        if before != "in_stock" and now == "in_stock":
+            expected["product.alert"] += 1
+
+
+def _check_deliveries(market: Market, events: set[int]) -> None:
+    """Every event was taken exactly once, however often it was refused."""
+    attempts = Counter(got.json["id"] for got in market.receiver.got)
+    assert set(attempts) == events
+    last = {got.json["id"]: _attempt(got) for got in market.receiver.got}
+    assert last == dict(attempts), "a message was sent again after it was taken"
+
+
+def _attempt(got: Got) -> int:
+    return int(got.headers["forager-attempt"])
