@@ -214,7 +214,7 @@ class CrawlChoices(BaseModel):
         description="Allow private and loopback addresses (through the API: admin scope).",
     )
     ignore_robots: bool = Field(
-        default=False, title="Ignore robots.txt", description="Do not obey robots.txt."
+        default=False, title="Ignore robots.txt", description="Ignore robots.txt."
     )
 
 

@@ -18,7 +18,7 @@ from forager.db.database import Connection, Database
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import no_such_source
-from forager.documents.store import reads
+from forager.documents.store import generations, reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
@@ -81,7 +81,7 @@ async def list_documents(
             limit=limit + 1,
         )
         # asked after the rows: what could be read until now was complete
-        if not await reads.generation_is_readable(connection, place.generation_id):
+        if not await generations.generation_is_readable(connection, place.generation_id):
             raise InvalidInput(
                 "the list has expired: its generation is gone",
                 hint="Start again without a cursor.",
@@ -245,7 +245,7 @@ def _end_of(sections: Sequence[SectionRow], start: int) -> int:
 
 
 async def _published(connection: Connection, source_id: str) -> Place | None:
-    source = await reads.select_source(connection, source_id)
+    source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     if source.published_generation is None:

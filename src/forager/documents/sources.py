@@ -11,7 +11,7 @@ from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
-from forager.documents.store import building, publishing, reads, removal
+from forager.documents.store import building, generations, publishing, removal
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
@@ -29,7 +29,7 @@ async def list_sources(
 ) -> Page[Source]:
     """Sources by name; the cursor is the last name."""
     async with database.connection() as connection:
-        found = await reads.select_sources(
+        found = await generations.select_sources(
             connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
         )
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
@@ -48,7 +48,7 @@ async def list_generations(
         raise InvalidInput("the cursor is not one that a list gave")
     async with database.connection() as connection:
         await _existing(connection, source_id)
-        found = await reads.select_generations(
+        found = await generations.select_generations(
             connection,
             source_id,
             before=None if cursor is None else int(cursor[:9]),
@@ -62,7 +62,7 @@ async def list_refused(
 ) -> list[Generation]:
     """Newest generations that the quality gate did not let through, or that came too late."""
     async with database.connection() as connection:
-        return await reads.select_refused(connection, user_id=user_id, limit=_checked(limit))
+        return await generations.select_refused(connection, user_id=user_id, limit=_checked(limit))
 
 
 async def refresh(
@@ -147,7 +147,7 @@ async def delete_source(database: Database, source_id: str) -> None:
 
 
 async def _existing(connection: Connection, source_id: str) -> Source:
-    source = await reads.select_source(connection, source_id)
+    source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     return source

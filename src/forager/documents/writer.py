@@ -20,7 +20,7 @@ from forager.documents.page import (
     SampledPage,
     make_plan,
 )
-from forager.documents.store import building, publishing, removal
+from forager.documents.store import building, publishing, removal, words
 from forager.documents.store.publishing import count_inbound_links, find_near_duplicates
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
@@ -155,7 +155,7 @@ class GenerationWriter:
 
     async def _insert(self, connection: Connection, config: str, pages: Sequence[NewPage]) -> None:
         sections = [new_sections(page) for page in pages]
-        await building.insert_documents(
+        await words.insert_documents(
             connection, self.source_id, self._source_number, config, pages, sections
         )
 

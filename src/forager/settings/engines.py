@@ -74,7 +74,7 @@ class EngineSettings(BaseModel):
         " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.",
     )
     embeddings_model: str = Field(
-        default="nomic-embed-text", description="The model that such a server is asked for."
+        default="nomic-embed-text", description="Model to request from the embedding server."
     )
     embeddings_key: SecretStr | None = Field(
         default=None, description="The API key of such a server."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forager.db.database import Database
-from forager.fetch.proxies.usage_store import delete_old_usage
+from forager.fetch.proxies.store.usage import delete_old_usage
 from forager.logs import get_logger
 from forager.parsers.store.rates import delete_old_rates
 from forager.services.service import in_chunks

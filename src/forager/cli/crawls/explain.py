@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @grouped
 def fetch(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="What to fetch.")],
+    url: Annotated[str, typer.Argument(help="URL to fetch.")],
     request: RequestOptions,
     body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
     render: Annotated[
@@ -147,7 +147,7 @@ def explain(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
     job: Annotated[
-        str | None, typer.Option(help="In this crawl.", show_default="the latest that knows it")
+        str | None, typer.Option(help="Job to look in.", show_default="the latest that knows it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

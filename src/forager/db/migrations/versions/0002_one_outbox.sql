@@ -158,6 +158,15 @@ CREATE INDEX products_mpn_idx
     ON products (lower(brand), lower(regexp_replace(metadata ->> 'mpn', '[^[:alnum:]]', '', 'g')))
     WHERE metadata ? 'mpn';
 
+-- A URL that redirects to the page of a product.
+CREATE TABLE product_aliases (
+    url_hash   bytea PRIMARY KEY,
+    url        text NOT NULL,
+    product_id bigint NOT NULL REFERENCES products (id) ON DELETE CASCADE,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX product_aliases_product_idx ON product_aliases (product_id);
+
 -- An offer of one variant of a product from recorded_at on: one row per change.
 CREATE TABLE variant_prices (
     id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
