@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -187,9 +187,13 @@ class MetadataRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionRecord:
-    """A page as its scripts left it; its response is in the archive beside it."""
+class DerivedRecord:
+    """What was made of a response that is in the archive beside it.
 
+    A `conversion` is the page as its scripts left it, a `resource` a picture of that.
+    """
+
+    kind: Literal["conversion", "resource"]
     url: str
     date: datetime
     body: bytes
@@ -200,7 +204,7 @@ class ConversionRecord:
             ("WARC-Target-URI", _uri(self.url)),
             ("WARC-Payload-Digest", digest_of(self.body)),
         ]
-        return _record("conversion", self.date, self.body, self.content_type, fields)
+        return _record(self.kind, self.date, self.body, self.content_type, fields)
 
 
 def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:

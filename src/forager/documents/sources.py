@@ -93,7 +93,7 @@ async def declare_source(
         await building.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
-        await publishing.remember_job(connection, source_id, kind, payload)
+        await publishing.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
             now = await publishing.select_now(connection)

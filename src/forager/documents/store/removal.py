@@ -7,7 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.documents.store.publishing import delete_inbound_links
+from forager.documents.store.publishing import delete_inbound_links, delete_near_duplicates
 from forager.documents.store.words import delete_words
 from forager.index.store import enqueue_changes
 
@@ -238,6 +238,7 @@ async def delete_unused_link_sets(
 async def delete_generation(connection: Connection, generation_id: int) -> None:
     await delete_words(connection, generation_id)
     await delete_inbound_links(connection, generation_id)
+    await delete_near_duplicates(connection, generation_id)
     await connection.execute(
         "DELETE FROM generations WHERE id = %s AND state = 'abandoned'", (generation_id,)
     )
