@@ -79,6 +79,7 @@ class CrawlSettings(TypedDict, total=False):
     wait_for: str
     scroll: int
     hash_routes: bool
+    screenshots: bool
     carry_over: int
     carry_over_days: float
     allow_private: bool

@@ -98,7 +98,7 @@ class LocalSegment:
     def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         with self._lock, disk_errors(self.name):
             if self.sealed:
-                raise ArchiveError(f"archive segment {self.name} takes no more records")
+                raise ArchiveError(f"archive segment {self.name} accepts no more records")
             fd = self._open()
             with self._undone_on_failure(fd):
                 _write_all(fd, self.size, b"".join(frames))
@@ -263,7 +263,7 @@ def _output_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever reads has seen enough; the caller knows what that means
+        raise  # the reader stopped early; the caller knows what that means
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in FULL:

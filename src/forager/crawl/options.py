@@ -181,6 +181,11 @@ class CrawlChoices(BaseModel):
         description="Scroll a rendered page to its end up to this many times, for lists that load"
         " more.",
     )
+    screenshots: bool = Field(
+        default=False,
+        title="Screenshots",
+        description="Store a picture of each rendered page in the archive.",
+    )
     hash_routes: bool = Field(
         default=False,
         title="Hash routes",
