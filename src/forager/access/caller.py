@@ -12,7 +12,7 @@ from forager.hints import Hint, action
 
 
 class Scope(StrEnum):
-    READ = "read"  # look at what its owner has
+    READ = "read"  # read the data of its owner
     OPERATE = "operate"  # and start, steer and delete it
     ADMIN = "admin"  # everything of all owners, and the installation itself
 

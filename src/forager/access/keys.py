@@ -1,4 +1,4 @@
-"""Keys: made, looked at, revoked, and recognised."""
+"""API keys: create, list, revoke, and authenticate."""
 
 from __future__ import annotations
 

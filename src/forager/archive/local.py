@@ -97,7 +97,7 @@ class LocalSegment:
     def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         with self._lock, disk_errors(self.name):
             if self.sealed:
-                raise ArchiveError(f"archive segment {self.name} takes no more records")
+                raise ArchiveError(f"archive segment {self.name} accepts no more records")
             fd = self._open()
             with self._undone_on_failure(fd):
                 _write_all(fd, self.size, b"".join(frames))

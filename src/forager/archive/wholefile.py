@@ -55,7 +55,7 @@ def _output_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever reads has seen enough; the caller knows what that means
+        raise  # the reader stopped early; the caller knows what that means
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in FULL:

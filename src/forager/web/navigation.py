@@ -46,6 +46,7 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Sources", "/sources", "book"),
             Entry("Search", "/search", "search"),
             Entry("Explain", "/explain", "question"),
+            Entry("Errors", "/errors", "alert"),
         ),
     ),
     Group(
@@ -54,7 +55,6 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Products", "/products", "tag"),
             Entry("Alerts", "/alerts", "bell"),
             Entry("Tasks", "/tasks", "clock"),
-            Entry("Errors", "/errors", "alert"),
             Entry("Parsers", "/parsers", "code"),
             Entry("Audit", "/audit", "shield"),
             Entry("Analytics", "/analytics", "pulse", Scope.OPERATE),
