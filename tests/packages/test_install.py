@@ -68,7 +68,7 @@ def engine() -> None:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """Outcome by (check, Python); becomes the report, together with earlier runs of other checks."""
+    """Outcome by (check, Python); the report also keeps earlier outcomes of other checks."""
     found = dict(_recorded())
     yield found
     report = Report("Packages, installed on clean machines")
