@@ -38,7 +38,7 @@ from forager.documents.names import new_sections
 from forager.documents.page import NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.store import select_published
-from forager.documents.store import building
+from forager.documents.store import words
 from forager.documents.store.words import count_words
 from forager.logs import configure_logs
 from forager.mcp.call import Host
@@ -213,7 +213,7 @@ async def indexing_ms(url: str, text: RealText) -> tuple[float, float]:
             began = time.perf_counter()
             async with database.transaction() as connection:
                 sections = [new_sections(page) for page in pages]
-                await building.insert_documents(connection, "source1", 1, CONFIG, pages, sections)
+                await words.insert_documents(connection, "source1", 1, CONFIG, pages, sections)
             seconds += time.perf_counter() - began
     rows = BATCH * BATCHES
     characters = sum(len(text.texts[(10**9 + n) % len(text.texts)]) for n in range(rows))

@@ -13,7 +13,7 @@ from forager.db.ids import new_id
 from forager.documents import publication
 from forager.documents.names import new_sections
 from forager.documents.page import ManifestPage, NewPage
-from forager.documents.store import building, removal
+from forager.documents.store import building, removal, words
 from forager.documents.store.words import count_words
 from forager.extract.keys import url_key
 
@@ -76,7 +76,7 @@ class Corpus:
             generation_id = await building.insert_generation(connection, source_id, new_id(), None)
             new = [line.page for line in listed]
             sections = [new_sections(page) for page in new]
-            await building.insert_documents(connection, source_id, number, config, new, sections)
+            await words.insert_documents(connection, source_id, number, config, new, sections)
             await building.list_new_pages(connection, source_id, generation_id, listed)
             await connection.execute(
                 "UPDATE generations SET pages = %s WHERE id = %s", (len(listed), generation_id)

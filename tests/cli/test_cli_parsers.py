@@ -87,7 +87,7 @@ def test_a_version_is_compared_tried_rolled_out_and_back(kiosk: None) -> None:
     assert (tried["active_version"], tried["canary_version"]) == ("1", "2")
     assert tried["canary_share"] == 0.1
     assert "canary 10%" in forager("list").out
-    assert "version 1 counts" in forager("rollback", "kiosk").out
+    assert "version 1 is active" in forager("rollback", "kiosk").out
     assert forager("rollout", "kiosk", "2", "--json").json["previous_version"] == "1"
     assert forager("rollback", "kiosk", "--json").json["active_version"] == "1"
     assert forager("rollback", "kiosk").code == 4

@@ -20,7 +20,7 @@ from forager.fetch.proxies.costs import CostLine, UsageLog, report_costs
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.record import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
-from forager.fetch.proxies.usage_store import delete_old_usage
+from forager.fetch.proxies.store.usage import delete_old_usage
 from forager.fetch.response import Request
 from forager.fetch.sender import Sender
 from forager.secrets import Vault

@@ -60,7 +60,7 @@ async def test_a_first_visit_makes_a_product(shop: Shop) -> None:
         "Lumen & Sons", "Home > Lighting > Desk lamps", "BL-100", "4006381333931",
         {"name": {"confidence": 0.8, "origin": "dom:h1"},
          "price": {"confidence": 0.9, "origin": "json-ld:Product"}},
-        [], {"final_url": "https://shop.example/lamps/1"}, "generic", None, True,
+        [], {}, "generic", None, True,
     )  # fmt: skip
     assert await shop.rows(HISTORY) == [(Decimal("49.9"), Decimal("59.9"), "EUR", "in_stock")]
     [(kind, told)] = await shop.rows(EVENTS)

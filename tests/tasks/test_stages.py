@@ -135,13 +135,15 @@ async def test_an_archived_product_comes_back_with_the_next_visit(tasks: Tasks, 
     assert shop.site.not_modified["/p/a"] == 1
 
 
-async def test_a_redirect_leads_to_the_page_but_the_product_stays(tasks: Tasks, shop: Shop) -> None:
+async def test_a_redirect_leads_to_the_product_of_its_page(tasks: Tasks, shop: Shop) -> None:
     target = shop.add("new", Item("Moved"))
     (task_id,) = await tasks.add(shop.redirect("old", "/p/new"))
     async with at_work(tasks):
         await tasks.when(task_id, "completed")
-    (row,) = await tasks.sql("SELECT url FROM products")
-    assert row == (shop.url("old"),)
+    (row,) = await tasks.sql(
+        "SELECT p.url, a.url FROM products p JOIN product_aliases a ON a.product_id = p.id"
+    )
+    assert row == (target, shop.url("old"))
     rows = await tasks.sql("SELECT final_url FROM task_attempts ORDER BY id")
     assert rows == [(target,), (target,)]
 

@@ -81,3 +81,9 @@ async def test_an_answer_fits_the_screen(
         await tab.go("/analytics")
         assert await tab.page.locator("tbody tr").count() == 2
         assert (await tab.overflow(), tab.complaints) == (0, [])
+
+
+async def test_data_is_copied_with_one_click(visitor: Visitor) -> None:
+    done = await visitor.act("/analytics/sync")
+    assert "copied" in done.text
+    assert "No data yet" not in (await visitor.get("/analytics")).text

@@ -305,3 +305,25 @@ async def test_the_job_of_somebody_else_explains_nothing(
     assert f"there is no job {job.id}" in page.lower()
     assert f'href="/jobs/{job.id}"' not in page
     assert f'href="/jobs/{job.id}"' not in (await visitor.get("/explain", params={"url": URL})).text
+
+
+async def test_errors_of_crawls_and_tasks_are_on_one_page(
+    visitor: Visitor, database: Database, queue: Queue
+) -> None:
+    job = (await queue.enqueue(NewJob(kind="crawl", payload={"urls": ["https://a.example/"]}))).job
+    async with database.transaction() as connection:
+        await connection.execute(
+            "INSERT INTO crawl_states (job_id, discovered, failed, reasons)"
+            ' VALUES (%s, 3, 3, \'{"failed": {"http_503": 3}}\')',
+            (job.id,),
+        )
+        await connection.execute(
+            "INSERT INTO error_logs (stage, error_type, error_kind, error_message, message_key)"
+            " SELECT 'crawl', 'http', 'http_server', 'down', 'down' FROM generate_series(1, 5)"
+        )
+    page = (await visitor.get("/errors?hours=168")).text
+    assert f"/jobs/{job.id}/pages?outcome=failed&amp;reason=http_503" in page
+    assert "Task errors over time: errors now 5, at most 5" in page
+    assert "/retry-failed" not in page  # the job has not finished
+    await queue.cancel(job.id)
+    assert (await visitor.get("/errors?domain=no.example&hours=1")).status == 200

@@ -12,13 +12,16 @@ from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.costs import UsageLog
+from forager.products.alerts import list_alerts
 from forager.services.supervisor import running
 from forager.settings import Settings
 from forager.tasks.dead_letters import count_letters, letter_filter
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import Hold
+from images.stored_image import store_image
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
+from products.rows import add_product
 from servers.shop import Item, Shop
 from tasks.working import Tasks, at_work
 from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
@@ -406,3 +409,39 @@ async def test_addresses_are_tracked_and_the_bad_ones_named(
     none = await visitor.act("/track", {"urls": "http://10.0.0.1/p"})
     assert none.status == 422
     assert (await visitor.act("/track", {"urls": "https://b.example/", "every": "x"})).status == 422
+
+
+async def test_products_have_thumbnails_and_trends_and_are_sorted(
+    visitor: Visitor, database: Database, web_settings: Settings
+) -> None:
+    first, second = [await add_product(database, number) for number in (1, 2)]
+    await store_image(database, web_settings, first)
+    async with database.transaction() as connection:
+        await connection.execute(
+            "INSERT INTO price_history (product_id, price, currency, recorded_at)"
+            " SELECT %s, price * 2, currency, now() - interval '1 day' FROM products WHERE id = %s",
+            (first, first),
+        )
+        await connection.execute("UPDATE products SET price = 1 WHERE id = %s", (second,))
+    page = (await visitor.get("/products?sort=price")).text
+    assert page.index(f'id="p-{second}"') < page.index(f'id="p-{first}"')
+    assert 'aria-sort="ascending"' in page
+    assert f'<img src="/products/{first}/images/0"' in page
+    assert "-50 %" in page
+    assert "Last prices of" in page
+
+
+async def test_alert_rules_are_added_refused_and_deleted(
+    visitor: Visitor, database: Database
+) -> None:
+    product_id = await add_product(database, 1)
+    fields = {"kind": "price_below", "amount": "40", "currency": "eur", "days": "3"}
+    added = await visitor.act("/alerts", {**fields, "product": str(product_id)})
+    assert "Price below 40 EUR" in added.text
+    for wrong in ({"kind": "nothing"}, {"kind": "price_drop"}, {**fields, "product": "999"}):
+        refused = await visitor.act("/alerts", wrong)
+        assert refused.status in (404, 422)
+        assert "Add alert" in refused.text
+    [rule] = (await list_alerts(database)).items
+    await visitor.act(f"/alerts/{rule.id}/delete")
+    assert "No alerts yet" in (await visitor.get("/alerts")).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
@@ -10,6 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 
 from forager import __version__
 from forager.access.permits import Permits
@@ -85,14 +87,22 @@ def create_app(settings: Settings, database: Database, engine: Engine | None = N
     app.state.hub = ProgressHub(database)
     for error in (ForagerError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, answer_with_problem)
-    app.include_router(health_router)
-    app.include_router(reference.router, prefix="/api")
-    checks = [Depends(refuse_unknown_query)]
-    for router in ROUTERS:
-        app.include_router(router, prefix=API, dependencies=checks)
-    app.include_router(crawls.aliases, prefix="/api", dependencies=checks)
+    app.router.routes.extend(_routes())
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """All endpoints; their parameters are analyzed once for all applications of a process."""
+    root = APIRouter(generate_unique_id_function=_operation_id)
+    root.include_router(health_router)
+    root.include_router(reference.router, prefix="/api")
+    checks = [Depends(refuse_unknown_query)]
+    for router in ROUTERS:
+        root.include_router(router, prefix=API, dependencies=checks)
+    root.include_router(crawls.aliases, prefix="/api", dependencies=checks)
+    return root.routes
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -48,7 +48,7 @@ class ArchiveOptions:
 
 
 def archive_options(settings: Settings) -> ArchiveOptions:
-    """A limit that somebody set is meant: pages past it go, though rows refer to them."""
+    """A limit that is set is strict: pages past it are deleted even if rows refer to them."""
     old = settings.archive_old_url
     days, megabytes = settings.archive_max_age_days, settings.archive_max_mb
     return ArchiveOptions(

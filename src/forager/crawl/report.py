@@ -11,7 +11,7 @@ from forager.crawl import store
 from forager.crawl.ledger import Ledger, ledger_from
 from forager.db.database import Database
 from forager.documents.generation import Generation
-from forager.documents.store import reads
+from forager.documents.store import generations
 from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
@@ -120,7 +120,7 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
     job = await queue.get(job_id)
     async with database.connection() as connection:
         row = await store.select_state(connection, job_id)
-        built = await reads.select_generations_of_jobs(connection, [job_id])
+        built = await generations.select_generations_of_jobs(connection, [job_id])
     return _report(job, row, built.get(job_id))
 
 
@@ -129,7 +129,7 @@ async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUI
     async with database.connection() as connection:
         jobs = await job_store.select_jobs_by_id(connection, job_ids)
         states = await store.select_states(connection, job_ids)
-        built = await reads.select_generations_of_jobs(connection, job_ids)
+        built = await generations.select_generations_of_jobs(connection, job_ids)
     return {job.id: _report(job, states.get(job.id), built.get(job.id)) for job in jobs}
 
 

@@ -12,7 +12,7 @@ from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.page import CarriedPage, SectionRow, carried_page
 from forager.documents.publication import no_such_generation, no_such_source
-from forager.documents.store import reads
+from forager.documents.store import generations, reads
 from forager.errors import NotAllowed
 from forager.hints import Hint, action
 
@@ -93,7 +93,7 @@ class ChangedPage:
 
     url: str
     title: str | None
-    # of changed pages, if asked for
+    # of changed pages, on request
     sections: list[SectionChange] = field(default_factory=list)
 
 
@@ -146,7 +146,7 @@ async def diff_generations(
 
 
 async def _new_side(connection: Connection, source_id: str, number: int | None) -> Generation:
-    source = await reads.select_source(connection, source_id)
+    source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     wanted = source.published_number if number is None else number
@@ -169,7 +169,7 @@ async def _old_side(connection: Connection, new: Generation, number: int | None)
 
 
 async def _readable(connection: Connection, source_id: str, number: int) -> Generation:
-    found = await reads.select_generation(connection, source_id, number)
+    found = await generations.select_generation(connection, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
     if not found.is_complete:

@@ -20,7 +20,7 @@ from forager.documents.generation import Generation, Source
 from forager.documents.publication import no_such_generation
 from forager.documents.reader import INDEXED_PATH, ReadPage
 from forager.documents.sources import get_source
-from forager.documents.store import reads
+from forager.documents.store import generations, reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
@@ -60,7 +60,7 @@ async def open_export(database: Database, source_id: str, number: int | None = N
     if wanted is None:
         raise NotAllowed(f"{source_id} has nothing published yet")
     async with database.connection() as connection:
-        found = await reads.select_generation(connection, source_id, wanted)
+        found = await generations.select_generation(connection, source_id, wanted)
     if found is None or not found.is_complete:
         raise no_such_generation(source_id, wanted)
     return PageExport(source, found)
@@ -80,7 +80,7 @@ async def exported_pages(database: Database, export: PageExport) -> AsyncIterato
                 limit=AT_ONCE,
             )
             sections = await reads.select_sections_of_many(connection, [row.id for row in rows])
-            if not await reads.generation_is_readable(connection, export.generation.id):
+            if not await generations.generation_is_readable(connection, export.generation.id):
                 raise InvalidInput("the generation was deleted meanwhile", hint="Export again.")
         for row in rows:
             yield ReadPage(row, sections.get(row.id, []))

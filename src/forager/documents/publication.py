@@ -8,7 +8,7 @@ from uuid import UUID
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, State
 from forager.documents.page import Counts
-from forager.documents.store import building, publishing, reads
+from forager.documents.store import building, generations, publishing
 from forager.errors import NotAllowed, NotFound
 from forager.hints import Hint, Option, action
 
@@ -34,7 +34,7 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
         published = await _locked(connection, source_id)
         if number is not None:
             return await _swap(connection, await _target(connection, source_id, number), published)
-        before = await reads.select_published_before(connection, source_id)
+        before = await generations.select_published_before(connection, source_id)
         if before is None:
             raise NotAllowed(
                 f"{source_id} has no earlier generation to go back to",
@@ -61,10 +61,10 @@ async def reopen(
     Pages of the URLs in `without` are left out: the job fetches them again.
     """
     published = await _locked(connection, source_id)
-    last = (await reads.select_generations_of_jobs(connection, [job_id])).get(job_id)
+    last = (await generations.select_generations_of_jobs(connection, [job_id])).get(job_id)
     if last is None:
         return  # the job keeps no documents
-    newest = await reads.select_newest_complete(connection, source_id)
+    newest = await generations.select_newest_complete(connection, source_id)
     is_refused = last.published_at is None and last.base_id == published
     if newest is None or newest.id != last.id or not (last.id == published or is_refused):
         raise NotAllowed(
@@ -91,9 +91,9 @@ async def _locked(connection: Connection, source_id: str) -> int | None:
 
 async def _target(connection: Connection, source_id: str, number: int | None) -> Generation:
     if number is None:
-        found = await reads.select_newest_complete(connection, source_id)
+        found = await generations.select_newest_complete(connection, source_id)
     else:
-        found = await reads.select_generation(connection, source_id, number)
+        found = await generations.select_generation(connection, source_id, number)
     if found is None:
         raise no_such_generation(source_id, number)
     if not found.is_complete:
@@ -106,7 +106,7 @@ async def _swap(connection: Connection, target: Generation, published: int | Non
         return target
     if not await swap(connection, target.source_id, target.id, published):
         raise NotAllowed(f"generation {target.number} of {target.source_id} is being deleted")
-    now = await reads.select_generation(connection, target.source_id, target.number)
+    now = await generations.select_generation(connection, target.source_id, target.number)
     assert now is not None
     return now
 

@@ -18,7 +18,7 @@ from forager.db.database import Connection, Database
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.publication import no_such_source
-from forager.documents.store import reads
+from forager.documents.store import generations, reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
 from forager.extract.markdown.escape import escape_text
@@ -36,7 +36,7 @@ MAX_HOPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a list goes on: a generation, and the last path and document of it."""
+    """Where a list continues: a generation, and its last path and document."""
 
     generation_id: int
     path: str = ""
@@ -49,7 +49,7 @@ class ReadPage:
 
     document: DocumentRow
     sections: list[SectionRow]
-    # the URL that was asked for, if that is a duplicate of this page
+    # the requested URL, if it is a duplicate of this page
     duplicate: str | None = None
 
     @property
@@ -81,7 +81,7 @@ async def list_documents(
             limit=limit + 1,
         )
         # asked after the rows: what could be read until now was complete
-        if not await reads.generation_is_readable(connection, place.generation_id):
+        if not await generations.generation_is_readable(connection, place.generation_id):
             raise InvalidInput(
                 "the list has expired: its generation is gone",
                 hint="Start again without a cursor.",
@@ -115,7 +115,7 @@ async def read_page(
                     connection, url_key(spelling), source_id, generation, user_id
                 )
             if found is not None:
-                # documents are immutable: these sections are the page's, whatever is published now
+                # documents are immutable: these are its sections even after a publication
                 sections = await reads.select_sections(connection, found.id)
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
     raise NotFound(
@@ -245,7 +245,7 @@ def _end_of(sections: Sequence[SectionRow], start: int) -> int:
 
 
 async def _published(connection: Connection, source_id: str) -> Place | None:
-    source = await reads.select_source(connection, source_id)
+    source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     if source.published_generation is None:

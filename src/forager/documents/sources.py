@@ -11,7 +11,7 @@ from forager.db.cursor import Page
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
-from forager.documents.store import building, publishing, reads, removal
+from forager.documents.store import building, generations, publishing, removal
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.hints import Hint, action
 from forager.jobs.job import NewJob
@@ -29,7 +29,7 @@ async def list_sources(
 ) -> Page[Source]:
     """Sources by name; the cursor is the last name."""
     async with database.connection() as connection:
-        found = await reads.select_sources(
+        found = await generations.select_sources(
             connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
         )
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
@@ -48,7 +48,7 @@ async def list_generations(
         raise InvalidInput("the cursor is not one that a list gave")
     async with database.connection() as connection:
         await _existing(connection, source_id)
-        found = await reads.select_generations(
+        found = await generations.select_generations(
             connection,
             source_id,
             before=None if cursor is None else int(cursor[:9]),
@@ -62,7 +62,7 @@ async def list_refused(
 ) -> list[Generation]:
     """Newest generations that the quality gate did not let through, or that came too late."""
     async with database.connection() as connection:
-        return await reads.select_refused(connection, user_id=user_id, limit=_checked(limit))
+        return await generations.select_refused(connection, user_id=user_id, limit=_checked(limit))
 
 
 async def refresh(
@@ -93,7 +93,7 @@ async def declare_source(
         await building.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
-        await publishing.remember_job(connection, source_id, kind, payload)
+        await publishing.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
             now = await publishing.select_now(connection)
@@ -147,7 +147,7 @@ async def delete_source(database: Database, source_id: str) -> None:
 
 
 async def _existing(connection: Connection, source_id: str) -> Source:
-    source = await reads.select_source(connection, source_id)
+    source = await generations.select_source(connection, source_id)
     if source is None:
         raise no_such_source(source_id)
     return source
@@ -168,12 +168,12 @@ PUT_OFF = (60, 1800)
 # for a source that cannot be refreshed because of a fault in its row
 FAULT_DELAY = timedelta(hours=1)
 
-# whether its owner may, is asked by whoever starts it
+# the starter checks whether its owner may
 Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
 
 
 class Refresher:
-    """Any number of processes may run one: a refresh that is asked for twice is done once."""
+    """Any number of processes may run one: a refresh that is requested twice runs once."""
 
     def __init__(self, database: Database, settings: Settings, start: Start) -> None:
         self._database = database
@@ -228,7 +228,7 @@ class Refresher:
         except NotYet:
             raise
         except (InvalidInput, NotAllowed) as error:
-            # its options are not valid any more: the others must not wait until somebody sees to it
+            # its options are not valid any more: the others must not wait until it is fixed
             log.error("cannot be refreshed", source=source.id, reason=error.message)
             return False
 

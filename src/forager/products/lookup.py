@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
@@ -60,6 +62,12 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
             hint=Hint("{} lists its images.", action("products show", product_id)),
         )
     return found
+
+
+async def thumbnails(database: Database, product_ids: Sequence[int]) -> dict[int, int]:
+    """The position of the first stored image of each product that has one."""
+    async with database.connection() as connection:
+        return await image_store.select_thumbnails(connection, product_ids)
 
 
 async def read_image(settings: Settings, image: StoredImage) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -70,6 +71,14 @@ async def largest_changes(
     async with database.connection() as connection:
         wanted = await resolved(connection, filters)
         return await store.select_moves(connection, wanted, since=since, limit=limit)
+
+
+async def recent_prices(
+    database: Database, product_ids: Sequence[int], *, limit: int = 30
+) -> dict[int, list[Decimal]]:
+    """The last prices of some products, oldest first; products without a price are left out."""
+    async with database.connection() as connection:
+        return await store.select_recent_prices(connection, product_ids, limit=limit)
 
 
 def entry_of(record: PriceRecord) -> PriceEntry:

@@ -128,3 +128,25 @@ class AlertRule:
     # filters of products by name; empty: all products
     selection: dict[str, Any]
     created_at: datetime
+
+    @property
+    def condition(self) -> str:
+        """The condition in words: price below 40 EUR."""
+        from forager.products.export import amount_text
+
+        words = self.kind.replace("_", " ")
+        if self.percent is not None:
+            words += f" of {amount_text(self.percent)} %"
+        if self.amount is not None:
+            words += f" {amount_text(self.amount)}"
+        if self.currency is not None:
+            words += f" {self.currency}"
+        return words if self.days is None else f"{words} in {self.days} d"
+
+    @property
+    def scope(self) -> str:
+        """The products that it is for, in words."""
+        if self.product_id is not None:
+            return self.product_url or f"product {self.product_id}"
+        chosen = [f"{name} {value}" for name, value in self.selection.items()]
+        return ", ".join(chosen) or "all products"

@@ -31,6 +31,7 @@ from forager.products.record import (
 from forager.products.store import counts, lists, prices, records
 from forager.products.store.counts import Counts, Share
 from forager.products.store.prices import PriceSummary
+from forager.products.store.redirects import select_aliases
 
 # of a product's attempts and extractions, the newest
 SHOWN = 10
@@ -115,6 +116,8 @@ class ProductDetails:
     """Everything that is known of a product; lists begin with the newest."""
 
     product: ProductRecord
+    # URLs that redirect to it
+    aliases: list[str]
     images: list[ImageRecord]
     history: PriceSummary
     attempts: list[AttemptRecord]
@@ -131,6 +134,7 @@ async def show_product(database: Database, which: str) -> ProductDetails:
         task_id = product.task_id or 0
         return ProductDetails(
             product=product,
+            aliases=await select_aliases(connection, product_id),
             images=await records.select_images(connection, product_id),
             history=await prices.select_summary(connection, product_id),
             attempts=await records.select_attempts(connection, task_id, SHOWN),

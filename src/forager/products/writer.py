@@ -5,7 +5,7 @@ A batch is one statement per table, inside the transaction of whoever read the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,11 @@ from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_
 from forager.products.alerts import triggered_alerts
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
+from forager.products.redirects import Redirected, follow_redirects, record_redirects
 from forager.products.store import prices
 from forager.products.store import records as extractions
 from forager.products.store import writes as store
+from forager.products.store.redirects import delete_aliases
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Problem
 from forager.products.visit import (
@@ -114,8 +116,10 @@ async def write_pages(
     currencies = await store.select_currencies(
         connection, sorted({page.domain_id for page in pages})
     )
+    pages, redirected = await follow_redirects(connection, pages)
     visits = [visit_of(page, currencies.get(page.domain_id)) for page in pages]
     changes = await _write_products(connection, _lasting(visits))
+    await _write_aliases(connection, redirected, changes)
     judged = [_judged(visit, changes.get(visit.page.url_hash)) for visit in visits]
     alerts = await _triggered_alerts(connection, changes.values())
     await _write_history(connection, list(changes.values()))
@@ -213,6 +217,16 @@ async def _show_images(connection: Connection, changes: Sequence[_Change], *, li
     seen = [SeenImages(change.known.id, change.visit.checked.product.images) for change in changes]
     if seen:
         await record_images(connection, seen, limit=limit)
+
+
+async def _write_aliases(
+    connection: Connection, redirected: Sequence[Redirected], changes: Mapping[bytes, _Change]
+) -> None:
+    new = [url_hash for url_hash, change in changes.items() if change.known.is_new]
+    if new:
+        await delete_aliases(connection, new)
+    written = {url_hash: change.known.id for url_hash, change in changes.items()}
+    await record_redirects(connection, redirected, written)
 
 
 async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) -> list[NewEvent]:

@@ -37,7 +37,8 @@ _GONE_SHARE = 0.65
 _RECOVERED = 0.3
 _BLOCKED_VISITS = 3
 _SAME_NAMES = 3
-# a domain that answers with challenges is left alone for longer each time
+# a domain that answers with challenges pauses for as long as it has done so, within these limits;
+# requests that were under way when a pause began do not lengthen it
 _BLOCK_SECONDS, _LONGEST_BLOCK = 60.0, 6 * 3600.0
 
 
@@ -65,8 +66,8 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
         if after != before:
             await _change(connection, before, after)
         if after.blocked_in_a_row > before.blocked_in_a_row:
-            seconds = _BLOCK_SECONDS * 2.0 ** min(after.blocked_in_a_row - 1, 20)
-            await block_domain(connection, after.domain_id, min(seconds, _LONGEST_BLOCK))
+            seconds = min(max(_BLOCK_SECONDS, before.alarm_age), _LONGEST_BLOCK)
+            await block_domain(connection, after.domain_id, seconds)
         if after.alarm is not None:
             alarms[after.domain_id] = after.alarm
     return [_held(attempt, alarms.get(attempt.task.domain_id)) for attempt in attempts]

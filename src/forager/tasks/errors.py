@@ -18,6 +18,7 @@ __all__ = [
     "ErrorGroup",
     "ErrorRow",
     "error_filter",
+    "error_trend",
     "get_error",
     "group_errors",
     "list_errors",
@@ -60,6 +61,21 @@ async def group_errors(
         found = await store.select_groups(connection, meant, limit=limit + 1, offset=offset)
     more = len(found) > limit
     return Page(found[:limit], str(offset + limit) if more else None)
+
+
+async def error_trend(
+    database: Database, wanted: ErrorFilter, span: timedelta, *, parts: int = 48
+) -> list[int]:
+    """Numbers of errors in equal parts of a span of time until now, the oldest first."""
+    async with database.connection() as connection:
+        meant = await _meant(connection, wanted)
+        rows = await store.count_over_time(
+            connection, meant, seconds=span.total_seconds(), parts=parts
+        )
+    counts = [0] * parts
+    for part, errors in rows:
+        counts[max(0, part)] += errors
+    return counts
 
 
 async def list_errors(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -65,8 +67,7 @@ def dashboard(app: FastAPI) -> Iterator[None]:
     """Put the pages beside the API, for as long as the application runs."""
     app.state.streams = Streams()
     app.state.demo = DemoSite()
-    for router in ROUTERS:
-        app.include_router(router, include_in_schema=False)
+    app.router.routes.extend(_routes())
     app.mount("/static", Assets(directory=STATIC), name="static")
     app.add_middleware(SecurityHeaders)
     app.add_exception_handler(HTTPException, _not_there)
@@ -74,6 +75,15 @@ def dashboard(app: FastAPI) -> Iterator[None]:
         yield
     finally:
         app.state.demo.close()
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """All pages; their parameters are analyzed once for all applications of a process."""
+    root = APIRouter()
+    for router in ROUTERS:
+        root.include_router(router, include_in_schema=False)
+    return root.routes
 
 
 class Assets(StaticFiles):

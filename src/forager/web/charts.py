@@ -49,6 +49,13 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
     ).format(w=WIDTH, h=SPARK_HEIGHT, label=label, line=_line(values, top, SPARK_HEIGHT, "a"))
 
 
+def trend_line(values: Sequence[float], label: str) -> Markup:
+    """A small line over the range of the values, for changes that are small beside them."""
+    low, high = min(values), max(values)
+    spread = (high - low) or 1
+    return sparkline([0.05 + (value - low) / spread for value in values], label)
+
+
 def line_chart(
     series: Sequence[Series],
     ticks: Sequence[str],
@@ -224,6 +231,7 @@ def short(value: float) -> str:
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
     "sparkline": sparkline,
+    "trend_line": trend_line,
     "line_chart": line_chart,
     "stacked_bar": stacked_bar,
     "mini_bar": mini_bar,

@@ -46,14 +46,15 @@ NAVIGATION: tuple[Group, ...] = (
             Entry("Sources", "/sources", "book"),
             Entry("Search", "/search", "search"),
             Entry("Explain", "/explain", "question"),
+            Entry("Errors", "/errors", "alert"),
         ),
     ),
     Group(
         "Products",
         (
             Entry("Products", "/products", "tag"),
+            Entry("Alerts", "/alerts", "bell"),
             Entry("Tasks", "/tasks", "clock"),
-            Entry("Errors", "/errors", "alert"),
             Entry("Parsers", "/parsers", "code"),
             Entry("Audit", "/audit", "shield"),
             Entry("Analytics", "/analytics", "pulse", Scope.OPERATE),
@@ -79,7 +80,7 @@ NAVIGATION: tuple[Group, ...] = (
 )
 
 PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
-WITHOUT_DETAILS = ("Parsers", "Keys", "Audit")
+WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts")
 
 
 def as_place(part: Action | Option) -> str:

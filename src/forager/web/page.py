@@ -193,27 +193,39 @@ class Order:
     """How a list is sorted: the field `sort` of the address, with a minus for descending."""
 
     visit: Visit
-    name: str
-    descending: bool
-    # without it, headers are no links
-    is_possible: bool = True
+    value: str
+    # values that the list supports; without any, headers are no links
+    values: frozenset[str]
 
     @property
-    def value(self) -> str:
-        return f"-{self.name}" if self.descending else self.name
+    def name(self) -> str:
+        return self.value.removeprefix("-")
+
+    @property
+    def descending(self) -> bool:
+        return self.value.startswith("-")
+
+    @property
+    def is_possible(self) -> bool:
+        return bool(self.values)
 
     def url(self, name: str) -> str:
         """This page sorted by a column; the other way round if it is already sorted by it."""
-        turned = name == self.name and not self.descending
-        return with_query(self.visit, sort=f"-{name}" if turned else name)
+        ways = [way for way in (name, f"-{name}") if way in self.values and way != self.value]
+        return with_query(self.visit, sort=ways[0] if ways else name)
 
 
 def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
-    """The order that the address asks for; none if it names no known column."""
+    """The order that the address asks for: by one of these columns, in either direction."""
+    values = {value for name in names for value in (name, f"-{name}")} if is_possible else ()
+    return fixed_order_of(visit, values)
+
+
+def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
+    """The order that the address asks for, of these values; none if it is not among them."""
+    known = frozenset(values)
     text = visit.request.query_params.get("sort", "")
-    name = text.removeprefix("-")
-    known = is_possible and name in set(names)
-    return Order(visit, name if known else "", known and text != name, is_possible)
+    return Order(visit, text if text in known else "", known)
 
 
 async def remembered(

@@ -161,6 +161,7 @@ class ProductDetail(View):
         validation_alias="crawl_frequency", description="Recrawl interval of its task."
     )
     next_crawl_at: Time | None
+    aliases: list[str] = Field(description="URLs that redirect to it.")
     images: list[ProductImage]
     history: PriceSpan
     attempts: list[Visit]
@@ -173,6 +174,7 @@ class ProductDetail(View):
         return cls.model_validate(
             {
                 **given,
+                "aliases": details.aliases,
                 "images": [ProductImage.build(product.id, image) for image in details.images],
                 "history": PriceSpan.model_validate(details.history),
                 "attempts": [Visit.model_validate(each) for each in details.attempts],

@@ -32,7 +32,7 @@ class RequestOptions:
     header: Annotated[
         list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
     ] = None
-    proxy: str | None = option("Fetch through http://, https:// or socks5:// proxy.")
+    proxy: str | None = option("Fetch through this http://, https:// or socks5:// proxy.")
     allow_private: AllowPrivate = False
 
     def payload(self, url: str) -> dict[str, Any]:

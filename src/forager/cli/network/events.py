@@ -40,7 +40,7 @@ def list_(
     domain: Annotated[
         str | None,
         typer.Option(
-            help="Only events of this host, of hosts below it, or of the domain that covers it."
+            help="Only events of this host, its subdomains, or the domain that covers it."
         ),
     ] = None,
     product: Annotated[

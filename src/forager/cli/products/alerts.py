@@ -13,7 +13,7 @@ from forager.cli.products.products import amount_of
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
-    from forager.products.record import AlertRule
+    pass
 
 app = typer.Typer(
     help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
@@ -75,7 +75,11 @@ def add(
         gtin=gtin,
     )
     rule = with_database(context, lambda database, _: add_alert(database, new))
-    return show_json(rule) if as_json else say(f"added alert rule {rule.id}: {describe(rule)}")
+    return (
+        show_json(rule)
+        if as_json
+        else say(f"added alert rule {rule.id}: {rule.condition}, {rule.scope}")
+    )
 
 
 @app.command("list")
@@ -103,29 +107,6 @@ def delete(
     return show_json(found) if as_json else say(f"deleted alert rule {found.id}")
 
 
-def describe(rule: AlertRule) -> str:
-    return f"{_condition(rule)}, {_scope(rule)}"
-
-
-def _condition(rule: AlertRule) -> str:
-    from forager.products.export import amount_text
-
-    words = rule.kind.replace("_", " ")
-    if rule.percent is not None:
-        words += f" of {amount_text(rule.percent)} %"
-    if rule.amount is not None:
-        words += f" {amount_text(rule.amount)}"
-    if rule.currency is not None:
-        words += f" {rule.currency}"
-    return words if rule.days is None else f"{words} in {rule.days} d"
-
-
-def _scope(rule: AlertRule) -> str:
-    if rule.product_id is not None:
-        return rule.product_url or f"product {rule.product_id}"
-    return ", ".join(f"{name} {value}" for name, value in rule.selection.items()) or "all products"
-
-
 RULE_COLUMNS: Columns = {
-    "ID>": "id", "CONDITION": _condition, "PRODUCTS…": _scope, "CREATED": "created_at",
+    "ID>": "id", "CONDITION": "condition", "PRODUCTS…": "scope", "CREATED": "created_at",
 }  # fmt: skip

@@ -92,7 +92,7 @@ def _show_fields(product: ProductRecord) -> None:
         if value not in (None, "")
     ]
     show_table(
-        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": RIGHT, "FROM": {}}, rows
+        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "CONFIDENCE": RIGHT, "FROM": {}}, rows
     )
 
 
@@ -119,6 +119,7 @@ def _show_about(details: ProductDetails) -> None:
         "id": product.id,
         "url": product.url,
         "final url": product.metadata.get("final_url", ""),
+        "redirects": ", ".join(details.aliases),
         "parser": f"{product.parser} {product.parser_version}",
         "language": product.language or "",
         "offers": spread,
@@ -183,20 +184,20 @@ _EXTRACTION_COLUMNS: Columns = {
     "PARSER": lambda found: f"{found.parser} {found.parser_version}",
     "ROLE": "role",
     "OUTCOME": "outcome",
-    "WHY": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
+    "REASON": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
 }
 _ATTEMPT_COLUMNS: Columns = {
     "WHEN": "finished_at",
     "STAGE": "stage",
     "OUTCOME": "outcome",
     "HTTP>": "http_status",
-    "WHY": "error_message",
+    "REASON": "error_message",
 }
 
 
 def _show_visits(details: ProductDetails) -> None:
     if details.extractions:
-        say("\nwhat was read", "bold")
+        say("\nextractions", "bold")
         show_rows(_EXTRACTION_COLUMNS, details.extractions)
     if details.attempts:
         say("\nattempts", "bold")

@@ -26,7 +26,7 @@ from forager.documents.search.semantic import find_similar, fuse, is_question
 from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
-from forager.documents.store import reads
+from forager.documents.store import generations
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.index.engine import Engine, View, choose, note_of
@@ -265,7 +265,7 @@ async def _one_generation(
     if request.source is None:
         raise InvalidInput("a generation is searched together with its source", hint="Give both.")
     await _must_exist(connection, request, request.source)
-    found = await reads.select_generation(connection, request.source, number)
+    found = await generations.select_generation(connection, request.source, number)
     ids = [] if found is None else [found.id]
     searched = await store.select_once_published(connection, ids, request.source, request.user_id)
     if not searched:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, LiteralString, NamedTuple
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -13,7 +12,6 @@ from psycopg.types.json import Jsonb
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.documents.generation import Generation
-from forager.documents.names import NewSection
 from forager.documents.page import (
     Counts,
     ExtractedDocument,
@@ -22,13 +20,6 @@ from forager.documents.page import (
     PreviousPage,
     SampledPage,
 )
-from forager.documents.store.words import (
-    SEARCH_ROWS,
-    kind_lexeme,
-    language_lexeme,
-    source_lexeme,
-)
-from forager.index.store import enqueue_changes
 
 # --- the beginning ---------------------------------------------------------------------------
 
@@ -53,7 +44,7 @@ async def upsert_source(
 ) -> SourceRow:
     """Create a source or read it; locks its row.
 
-    One that is being deleted is wanted again, and begins anew.
+    A generation that is being deleted starts from scratch.
     """
     cursor = await connection.execute(
         """
@@ -147,111 +138,6 @@ async def select_links(
 
 
 # --- a batch ---------------------------------------------------------------------------------
-
-
-async def insert_documents(
-    connection: Connection,
-    source_id: str,
-    source_number: int,
-    config: str,
-    pages: Sequence[NewPage],
-    sections: Sequence[Sequence[NewSection]],
-) -> None:
-    """Write documents with the sections of each, and search rows; those that exist stay."""
-    await connection.execute(
-        _INSERT_DOCUMENTS,
-        {
-            "source": source_id,
-            "config": config,
-            **_document_columns(pages),
-            **_section_columns(pages, sections, source_lexeme(source_number)),
-        },
-    )
-
-
-# A page may have had this very content before its base: then document and sections are there.
-_INSERT_DOCUMENTS: LiteralString = f"""
-    WITH page AS (
-        SELECT *
-          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
-                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[])
-               WITH ORDINALITY
-               AS p (url_hash, content_hash, extractor_version, url, path, title, language, place)
-    ), written AS (
-        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
-                               url, path, title, language)
-        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language
-          FROM page
-        ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
-        RETURNING id, url_hash
-    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
-    ), section AS MATERIALIZED (
-        SELECT written.id AS document_id, s.*
-          FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
-                      %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
-                      %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
-                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
-                      %(marks)b::text[])
-               AS s (place, id, parent_id, heading, level, anchor, content, position, head,
-                     context, head_names, names, marks)
-          JOIN page USING (place)
-          JOIN written USING (url_hash)
-    ), kept AS (
-        INSERT INTO sections (id, document_id, parent_id, heading, level, anchor, content, position)
-        SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
-    )
-    INSERT INTO section_search (document_id, position, head_tsv, tsv)
-    {SEARCH_ROWS}
-"""
-
-
-def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [_document(page) for page in pages]
-    return {
-        "url_hash": [page.key for page in pages],
-        "content_hash": [document.content_hash for document in documents],
-        "version": [str(document.extractor_version) for document in documents],
-        "url": [page.url for page in pages],
-        "path": [urlsplit(page.url).path or "/" for page in pages],
-        "title": [document.title for document in documents],
-        "language": [document.language for document in documents],
-    }
-
-
-def _section_columns(
-    pages: Sequence[NewPage], sections: Sequence[Sequence[NewSection]], source_mark: str
-) -> dict[str, list[Any]]:
-    places = [place for place, found in enumerate(sections, 1) for _ in found]
-    flat = [section for found in sections for section in found]
-    languages = [_document(pages[place - 1]).language for place in places]
-    return {
-        "places": places,
-        "ids": [section.id for section in flat],
-        "parents": [section.parent_id for section in flat],
-        "headings": [section.heading for section in flat],
-        "levels": [section.level for section in flat],
-        "anchors": [section.anchor for section in flat],
-        "contents": [section.content for section in flat],
-        "positions": [section.position for section in flat],
-        "heads": [section.head for section in flat],
-        "contexts": [section.context for section in flat],
-        "head_names": ["\n".join(section.names.heading) for section in flat],
-        "names": ["\n".join(section.names.section) for section in flat],
-        "marks": [
-            _marks(source_mark, language, section.names.kind)
-            for language, section in zip(languages, flat, strict=True)
-        ],
-    }
-
-
-def _marks(source_mark: str, language: str | None, kind: str | None) -> str:
-    """The lexemes by which search filters sections."""
-    lexemes = [source_mark]
-    if language:
-        lexemes.append(language_lexeme(language))
-    if kind:
-        lexemes.append(kind_lexeme(kind))
-    return "\n".join(lexemes)
 
 
 def _document(page: NewPage) -> ExtractedDocument:

@@ -1,4 +1,4 @@
-"""SQL of the words of sections: their vectors, how common they are, how they are spelled.
+"""SQL of sections: their rows and search vectors, how common their words are, their spelling.
 
 Counts are of a sample where a generation is large: only the order of magnitude matters.
 """
@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import LiteralString
+from typing import Any, LiteralString
+from urllib.parse import urlsplit
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
 from forager.db.text_search import primary
+from forager.documents.names import NewSection
+from forager.documents.page import (
+    ExtractedDocument,
+    NewPage,
+)
+from forager.index.store import enqueue_changes
 
 # sections whose words are counted
 SAMPLE = 5_000
@@ -23,7 +30,7 @@ MAX_SIMILAR = 10_000
 # a word in fewer sections is rare, and need not be counted
 _MIN_SECTIONS = 3
 
-# as a query of its own, because `ts_stat` reads one
+# as a separate query, because `ts_stat` reads one
 _SAMPLED: LiteralString = """
     SELECT s.tsv
       FROM generation_documents m
@@ -235,3 +242,117 @@ async def count_after(connection: Connection, after: int) -> int:
     cursor = await connection.execute("SELECT count(*) FROM documents WHERE id > %s", (after,))
     row = await cursor.fetchone()
     return 0 if row is None else int(row[0])
+
+
+async def insert_documents(
+    connection: Connection,
+    source_id: str,
+    source_number: int,
+    config: str,
+    pages: Sequence[NewPage],
+    sections: Sequence[Sequence[NewSection]],
+) -> None:
+    """Write documents with the sections of each, and search rows; those that exist stay."""
+    await connection.execute(
+        _INSERT_DOCUMENTS,
+        {
+            "source": source_id,
+            "config": config,
+            **_document_columns(pages),
+            **_section_columns(pages, sections, source_lexeme(source_number)),
+        },
+    )
+
+
+# A page may have had this very content before its base: then document and sections are there.
+_INSERT_DOCUMENTS: LiteralString = f"""
+    WITH page AS (
+        SELECT *
+          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
+                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[],
+                      %(simhash)s::bigint[])
+               WITH ORDINALITY
+               AS p (url_hash, content_hash, extractor_version, url, path, title, language,
+                     simhash, place)
+    ), written AS (
+        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
+                               url, path, title, language, simhash)
+        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language,
+               simhash
+          FROM page
+        ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
+        RETURNING id, url_hash
+    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
+    ), section AS MATERIALIZED (
+        SELECT written.id AS document_id, s.*
+          FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
+                      %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
+                      %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
+                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
+                      %(marks)b::text[])
+               AS s (place, id, parent_id, heading, level, anchor, content, position, head,
+                     context, head_names, names, marks)
+          JOIN page USING (place)
+          JOIN written USING (url_hash)
+    ), kept AS (
+        INSERT INTO sections (id, document_id, parent_id, heading, level, anchor, content, position)
+        SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
+    )
+    INSERT INTO section_search (document_id, position, head_tsv, tsv)
+    {SEARCH_ROWS}
+"""
+
+
+def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+    documents = [_document(page) for page in pages]
+    return {
+        "url_hash": [page.key for page in pages],
+        "content_hash": [document.content_hash for document in documents],
+        "version": [str(document.extractor_version) for document in documents],
+        "url": [page.url for page in pages],
+        "path": [urlsplit(page.url).path or "/" for page in pages],
+        "title": [document.title for document in documents],
+        "language": [document.language for document in documents],
+        "simhash": [page.simhash for page in pages],
+    }
+
+
+def _section_columns(
+    pages: Sequence[NewPage], sections: Sequence[Sequence[NewSection]], source_mark: str
+) -> dict[str, list[Any]]:
+    places = [place for place, found in enumerate(sections, 1) for _ in found]
+    flat = [section for found in sections for section in found]
+    languages = [_document(pages[place - 1]).language for place in places]
+    return {
+        "places": places,
+        "ids": [section.id for section in flat],
+        "parents": [section.parent_id for section in flat],
+        "headings": [section.heading for section in flat],
+        "levels": [section.level for section in flat],
+        "anchors": [section.anchor for section in flat],
+        "contents": [section.content for section in flat],
+        "positions": [section.position for section in flat],
+        "heads": [section.head for section in flat],
+        "contexts": [section.context for section in flat],
+        "head_names": ["\n".join(section.names.heading) for section in flat],
+        "names": ["\n".join(section.names.section) for section in flat],
+        "marks": [
+            _marks(source_mark, language, section.names.kind)
+            for language, section in zip(languages, flat, strict=True)
+        ],
+    }
+
+
+def _marks(source_mark: str, language: str | None, kind: str | None) -> str:
+    """The lexemes by which search filters sections."""
+    lexemes = [source_mark]
+    if language:
+        lexemes.append(language_lexeme(language))
+    if kind:
+        lexemes.append(kind_lexeme(kind))
+    return "\n".join(lexemes)
+
+
+def _document(page: NewPage) -> ExtractedDocument:
+    assert page.document is not None
+    return page.document

@@ -11,8 +11,8 @@ from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
 from forager.extract.hosts import parent_domains
 from forager.fetch.domains.store import select_first
-from forager.fetch.proxies import usage_store as store
 from forager.fetch.proxies.record import cost_of, shown_address
+from forager.fetch.proxies.store import usage as store
 from forager.logs import get_logger
 
 DEFAULT_DAYS = 30

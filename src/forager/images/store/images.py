@@ -392,3 +392,17 @@ async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> 
         {"names": list(names)},
     )
     return bool(await cursor.fetchone())
+
+
+async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) -> dict[int, int]:
+    """The position of the first stored image of each product that has one."""
+    cursor = await connection.execute(
+        """
+        SELECT product_id, min(position)
+          FROM images
+         WHERE product_id = ANY(%s) AND status = 'stored'
+         GROUP BY product_id
+        """,
+        (list(product_ids),),
+    )
+    return dict(await cursor.fetchall())

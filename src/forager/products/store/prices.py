@@ -245,3 +245,26 @@ async def select_summary(connection: Connection, product_id: int) -> PriceSummar
     summary = await cursor.fetchone()
     assert summary is not None
     return summary
+
+
+async def select_recent_prices(
+    connection: Connection, product_ids: Sequence[int], *, limit: int
+) -> dict[int, list[Decimal]]:
+    """The last known prices of some products in their present currency, oldest first."""
+    cursor = await connection.execute(
+        """
+        SELECT p.id, array_agg(h.price ORDER BY h.recorded_at, h.id)
+          FROM products p
+         CROSS JOIN LATERAL (
+            SELECT id, price, recorded_at
+              FROM price_history
+             WHERE product_id = p.id AND currency = p.currency AND price IS NOT NULL
+             ORDER BY recorded_at DESC, id DESC
+             LIMIT %s
+         ) AS h
+         WHERE p.id = ANY(%s)
+         GROUP BY p.id
+        """,
+        (limit, list(product_ids)),
+    )
+    return dict(await cursor.fetchall())

@@ -40,7 +40,15 @@ async def select_product(connection: Connection, product_id: int) -> ProductReco
 
 async def select_product_id(connection: Connection, url_hash: bytes) -> int | None:
     cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT id FROM products WHERE url_hash = %s", (url_hash,))
+    await cursor.execute(
+        """
+        SELECT id FROM products WHERE url_hash = %(hash)s
+        UNION ALL
+        SELECT product_id FROM product_aliases WHERE url_hash = %(hash)s
+         LIMIT 1
+        """,
+        {"hash": url_hash},
+    )
     return await cursor.fetchone()
 
 

@@ -24,7 +24,8 @@ class DomainHealth:
     same_name: str | None = None
     same_in_a_row: int = 0
     alarm: str | None = None
-    alarm_at: datetime | None = None
+    # seconds since it was raised
+    alarm_age: float = 0.0
     accepted: bool = False
 
 
@@ -52,7 +53,7 @@ async def lock_health(
     await cursor.execute(
         """
         SELECT domain_id, gone_share, visits, blocked_in_a_row, same_name, same_in_a_row, alarm,
-               alarm_at, accepted
+               coalesce(extract(epoch FROM now() - alarm_at), 0)::float8 AS alarm_age, accepted
           FROM domain_health
          WHERE domain_id = ANY(%s)
          ORDER BY domain_id

@@ -97,6 +97,25 @@ async def select_groups(
     return await cursor.fetchall()
 
 
+async def count_over_time(
+    connection: Connection, wanted: ErrorFilter, *, seconds: float, parts: int
+) -> list[tuple[int, int]]:
+    """Errors of the last `seconds` in equal parts of that time: (number of the part, errors)."""
+    cursor = await connection.execute(
+        f"""
+        SELECT least(%(parts)s - 1, floor(extract(epoch FROM
+                   e.occurred_at - (now() - %(seconds)s * interval '1 second'))
+                   * %(parts)s / %(seconds)s))::int,
+               count(*)
+          FROM error_logs e
+         WHERE {MATCHES} AND e.occurred_at > now() - %(seconds)s * interval '1 second'
+         GROUP BY 1
+        """,
+        {**_values(wanted), "seconds": seconds, "parts": parts},
+    )
+    return await cursor.fetchall()
+
+
 async def select_errors(
     connection: Connection, wanted: ErrorFilter, *, before: int | None, limit: int
 ) -> list[ErrorRow]:

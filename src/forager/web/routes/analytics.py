@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.analytics.clickhouse import ClickHouseAway
-from forager.api.limits import analyse
+from forager.analytics.sync import sync
+from forager.api.limits import Slots, analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.products.audit import Audit, last_audit
 from forager.web.formats import counted
@@ -15,6 +18,8 @@ from forager.web.visit import Operates, Reads, Visit
 router = new_router()
 
 ROWS = 100
+SYNCS = Slots(1, "a copy of the data")
+SYNC_SECONDS = 60.0
 
 
 @page(router, "/analytics")
@@ -36,6 +41,17 @@ async def show(visit: Operates) -> Page:
             "trouble": trouble,
         },
     )
+
+
+@action(router, "/analytics/sync")
+async def copy_data(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
+    with SYNCS.taken():
+        try:
+            async with asyncio.timeout(SYNC_SECONDS):
+                done = await sync(visit.here.database, visit.here.settings)
+        except TimeoutError:  # what was copied stays
+            return Done("A part of the data was copied. Repeat to copy the rest.", to="/analytics")
+    return Done(f"{counted(sum(done.rows.values()), 'row')} copied.", to="/analytics", leaves=True)
 
 
 def _chosen(form: Form) -> str:

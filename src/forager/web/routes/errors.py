@@ -1,23 +1,28 @@
-"""Errors of tasks in groups and one by one, and the tasks that failed for good."""
+"""Errors of crawls and tasks, in groups and one by one, and tasks that failed permanently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Path
 
 from forager.api.services import Remembrance
+from forager.crawl.report import crawl_reports
+from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Found
 from forager.errors import ErrorKind, ForagerError, InvalidInput, NotFound
+from forager.jobs.job import Job
+from forager.jobs.lifecycle import RETRY_FAILED
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
 from forager.tasks.causes import ErrorGroup, ErrorRow, ErrorType
 from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.tasks.errors import ErrorFilter
-from forager.web.formats import counted
+from forager.web.charts import Series
+from forager.web.formats import counted, duration
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
 from forager.web.visit import Operates, Reads, Visit
@@ -27,8 +32,17 @@ router = new_router()
 PAGE_SIZE = 50
 GROUPS = 200
 SHOWN_MESSAGES = 3
+# parts of the time range in the chart
+PARTS = 48
+NEWEST_CRAWLS = 100
+SHOWN_CRAWLS = 20
 DAY = 24.0
-AGES = ((1.0, "the last hour"), (DAY, "the last day"), (7 * DAY, "the last week"))
+AGES = (
+    (1.0, "the last hour"),
+    (DAY, "the last day"),
+    (7 * DAY, "the last week"),
+    (30 * DAY, "the last 30 days"),
+)
 
 ErrorId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
@@ -55,11 +69,16 @@ async def overview(visit: Reads) -> Page:
         groups = await remembered(visit, lambda: _groups(visit, form))
     except (InvalidInput, NotFound) as error:
         trouble = error
+    trend = await remembered(visit, lambda: _trend(visit, form, age), "trend")
     waiting = await letters.count_letters(visit.here.database, letters.letter_filter())
     dead = await remembered(visit, lambda: _dead(visit), "letters", waiting)
     return Page(
         "errors.html",
         {
+            "trend": [Series("errors", trend.answer, "d")],
+            "trend_ticks": [f"{duration(age * 3600)} ago", *([""] * 2), "now"],
+            "trend_names": _part_names(age),
+            "crawls": await _failed_crawls(visit, age),
             "groups": groups.answer.items,
             "groups_at": groups.at,
             "next_url": following(visit, groups.answer.next_cursor),
@@ -138,6 +157,50 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
         done = await letters.drop_letters(visit.here.database, wanted)
         return Done(f"{counted(done, 'dead letter')} dismissed. The tasks stay failed.", to=to)
     raise InvalidInput("dead letters can be retried or dropped")
+
+
+async def _trend(visit: Visit, form: Form, hours: float) -> list[int]:
+    try:
+        wanted = _wanted(form)
+        return await errors.error_trend(
+            visit.here.database, wanted, timedelta(hours=hours), parts=PARTS
+        )
+    except (InvalidInput, NotFound):  # shown with the groups
+        return [0] * PARTS
+
+
+def _part_names(hours: float) -> list[str]:
+    width = hours * 3600 / PARTS
+    return [f"{duration(part * width)} ago" for part in range(PARTS, 0, -1)]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCrawl:
+    """URLs of one crawl that failed for one reason."""
+
+    job: Job
+    reason: str
+    urls: int
+    can_retry: bool
+
+
+async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
+    """Failed URLs of the newest crawls, the most frequent reason first."""
+    since = datetime.now(UTC) - timedelta(hours=hours)
+    newest = await visit.here.queue.list_jobs(
+        kind="crawl", user_id=visit.caller.sees_only, limit=NEWEST_CRAWLS
+    )
+    jobs = [job for job in newest.items if (job.completed_at or datetime.now(UTC)) > since]
+    reports = await crawl_reports(visit.here.database, [job.id for job in jobs])
+    # only the newest generation of a source can be continued
+    newest_of = {job.source_id: job.id for job in reversed(newest.items)}
+    rows = [
+        FailedCrawl(job, reason, urls, newest_of[job.source_id] == job.id and is_finished)
+        for job in (report.job for report in reports.values())
+        for is_finished in [job.status in RETRY_FAILED.sources]
+        for reason, urls in reports[job.id].ledger.reasons_of(Outcome.FAILED)
+    ]
+    return sorted(rows, key=lambda row: -row.urls)[:SHOWN_CRAWLS]
 
 
 async def _groups(visit: Visit, form: Form) -> Found[ErrorGroup]:

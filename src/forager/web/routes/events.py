@@ -86,6 +86,9 @@ def told_by(event: EventRow) -> str:
             )
         case EventKind.PRICE_CHANGED:
             return _price_change(payload)
+        case EventKind.ALERT:
+            kind = words(str(payload.get("rule", {}).get("kind", "")))
+            return f"{kind}: {_price_change(payload)}"
         case EventKind.AVAILABILITY_CHANGED:
             return ARROW.join(_state(payload, name) or "not said" for name in ("old", "new"))
         case EventKind.PARSER_DEGRADED:

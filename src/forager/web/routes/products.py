@@ -11,20 +11,35 @@ from fastapi import Header, Path
 from markupsafe import Markup
 from starlette.responses import Response
 
+from forager.api.problems import problem_of
 from forager.api.streams import MEDIA_TYPES, download, image_answer
-from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.extract.product.record import Availability, FieldName
+from forager.products import alerts
 from forager.products import service as products
+from forager.products.alerts import AlertKind, NewAlert
 from forager.products.export import Export, ExportFormat, export_stream
 from forager.products.filters import Filters, Order
-from forager.products.price_history import PriceEntry, price_history
+from forager.products.lookup import thumbnails
+from forager.products.price_history import PriceEntry, price_history, recent_prices
+from forager.products.price_history import percent as percent_of
 from forager.products.record import ProductRecord
 from forager.products.search import SearchPage, search_products
 from forager.products.service import ProductDetails, show_product
 from forager.tasks.selection import Selection
 from forager.web.formats import money, number, words
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.page import (
+    Done,
+    Page,
+    action,
+    asked,
+    fixed_order_of,
+    following,
+    new_router,
+    page,
+    remembered,
+)
 from forager.web.price_chart import price_chart
 from forager.web.visit import Operates, Reads, Visit
 
@@ -49,16 +64,21 @@ async def list_products(visit: Reads) -> Page:
         found = (await remembered(visit, lambda: _found(visit, form))).answer
     except (InvalidInput, NotFound) as error:
         trouble = error
+    ids = [each.id for each in found.items]
+    prices = await recent_prices(visit.here.database, ids)
     return Page(
         "products.html",
         {
             "found": found,
+            "order": fixed_order_of(visit, () if form.text("q") else SORTS),
+            "thumbnails": await thumbnails(visit.here.database, ids),
+            "prices": {number: list(map(float, few)) for number, few in prices.items()},
+            "changes": {n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
             "trouble": trouble,
             "asked": form,
             "is_filtered": any(form.text(name) for name in (*FILTERS, "q")),
             "narrowed": [name for name in FILTERS if form.text(name)],
             "availabilities": list(Availability),
-            "orders": list(Order),
             "next_url": following(visit, found.next_cursor),
             "query": visit.request.url.query,
         },
@@ -172,8 +192,17 @@ def _day(text: str) -> datetime | None:
         raise InvalidInput(f"{text[:40]!r} is not a day", hint="Write it as 2026-01-31.") from None
 
 
+# what the headers of the table sort by
+SORTS = {
+    "name": Order.NAME,
+    "price": Order.CHEAPEST,
+    "-price": Order.DEAREST,
+    "-updated": Order.UPDATED,
+}
+
+
 def _order(form: Form) -> Order:
-    return next((order for order in Order if order == form.text("order")), Order.NEWEST)
+    return SORTS.get(form.text("sort"), Order.NEWEST)
 
 
 CHANGES_DRAWN = 300
@@ -243,3 +272,80 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
             return number(value)
         case _:
             return str(value)
+
+
+# --- alert rules ---------------------------------------------------------------------------------
+
+ALERTS = 100
+RULE_KINDS = {
+    AlertKind.PRICE_BELOW: "Price falls below an amount",
+    AlertKind.PRICE_DROP: "Price drops by a percentage",
+    AlertKind.NEW_LOW: "Lowest price in a number of days",
+    AlertKind.BACK_IN_STOCK: "Back in stock",
+}
+
+
+@page(router, "/alerts")
+async def list_alerts(visit: Reads) -> Page:
+    form = asked(visit)
+    return await _alerts(visit, form, form.text("cursor") or None)
+
+
+async def _alerts(
+    visit: Visit, given: Form, cursor: str | None = None, error: ForagerError | None = None
+) -> Page:
+    """The rules, and the form with what was typed."""
+    found = await alerts.list_alerts(visit.here.database, cursor=cursor, limit=ALERTS)
+    return Page(
+        "alerts.html",
+        {
+            "rules": found.items,
+            "next_url": following(visit, found.next_cursor),
+            "given": given,
+            "kinds": [(kind.value, words) for kind, words in RULE_KINDS.items()],
+            "trouble": error,
+        },
+        status=200 if error is None else problem_of(error).status,
+    )
+
+
+@action(router, "/alerts")
+async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
+    try:
+        rule = await alerts.add_alert(visit.here.database, _new_alert(form))
+    except ForagerError as error:
+        return await _alerts(visit, form, error=error)
+    return Done(f"Alert added: {rule.condition}.", to="/alerts", leaves=True)
+
+
+@action(router, "/alerts/{rule_id}/delete")
+async def delete_alert(visit: Operates, form: Submitted, rule_id: ProductId) -> Done:  # noqa: ARG001
+    await alerts.delete_alert(visit.here.database, rule_id)
+    return Done("Alert deleted.", to="/alerts")
+
+
+def _new_alert(form: Form) -> NewAlert:
+    """The rule of the form; values that its kind does not have are left out."""
+    kind = next((each for each in AlertKind if each == form.text("kind")), None)
+    if kind is None:
+        raise InvalidInput("choose a condition")
+    wanted = {
+        AlertKind.PRICE_BELOW: ("amount", "currency"),
+        AlertKind.PRICE_DROP: ("percent", "days", "currency"),
+        AlertKind.NEW_LOW: ("days", "currency"),
+        AlertKind.BACK_IN_STOCK: (),
+    }[kind]
+    values = {
+        "percent": _amount(form, "percent"),
+        "amount": _amount(form, "amount"),
+        "days": form.number("days", least=1),
+        "currency": form.text("currency") or None,
+    }
+    return NewAlert(
+        kind,
+        **{name: values[name] for name in wanted},  # type: ignore[arg-type]
+        product=form.text("product") or None,
+        domain=form.text("domain") or None,
+        brand=form.text("brand") or None,
+        category=form.text("category") or None,
+    )

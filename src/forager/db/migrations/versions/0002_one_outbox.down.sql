@@ -56,7 +56,7 @@ CREATE INDEX outbox_unsent_idx
 ALTER TABLE webhooks DROP COLUMN ordered;
 ALTER TABLE parser_rollouts DROP COLUMN bypassed_until, DROP COLUMN bypass_reason;
 ALTER TABLE images DROP COLUMN pending_since;
-DROP TABLE alert_rules, variant_prices;
+DROP TABLE alert_rules, variant_prices, product_aliases;
 DROP INDEX products_mpn_idx, products_gtin_idx;
 DROP TABLE domain_health;
 ALTER TABLE crawl_tasks
@@ -64,8 +64,9 @@ ALTER TABLE crawl_tasks
     DROP COLUMN failing_since,
     DROP COLUMN render,
     DROP COLUMN needs_browser;
-DROP TABLE inbound_links, search_words;
-ALTER TABLE sources DROP COLUMN repeated_blocks;
+DROP TABLE inbound_links, search_words, near_duplicates;
+ALTER TABLE documents DROP COLUMN simhash;
+ALTER TABLE sources DROP COLUMN repeated_blocks, DROP COLUMN declared_at;
 DROP TABLE render_lessons, domain_render_lessons;
 ALTER TABLE domains DROP COLUMN render, DROP COLUMN render_urls;
 ALTER TABLE workers DROP COLUMN renders;

@@ -79,6 +79,20 @@ CREATE TABLE domain_render_lessons (
 
 -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
 ALTER TABLE sources ADD COLUMN repeated_blocks jsonb;
+-- when its options were last declared; jobs that are older do not replace them
+ALTER TABLE sources ADD COLUMN declared_at timestamptz;
+
+-- SimHash of the text; NULL: too short to compare, or extracted by an earlier version
+ALTER TABLE documents ADD COLUMN simhash bigint;
+
+-- Pages of a generation whose texts are nearly the same; a cluster is named by its first document.
+CREATE TABLE near_duplicates (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    cluster       bigint NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
+CREATE INDEX near_duplicates_cluster_idx ON near_duplicates (generation_id, cluster);
 
 -- The words of a generation. Those that are not spelled are lexemes, with the number of sections
 -- that have them among those that were counted; the empty one stands for all of these. Those that
@@ -143,6 +157,15 @@ CREATE INDEX products_gtin_idx ON products (ltrim(gtin, '0')) WHERE gtin IS NOT 
 CREATE INDEX products_mpn_idx
     ON products (lower(brand), lower(regexp_replace(metadata ->> 'mpn', '[^[:alnum:]]', '', 'g')))
     WHERE metadata ? 'mpn';
+
+-- A URL that redirects to the page of a product.
+CREATE TABLE product_aliases (
+    url_hash   bytea PRIMARY KEY,
+    url        text NOT NULL,
+    product_id bigint NOT NULL REFERENCES products (id) ON DELETE CASCADE,
+    created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX product_aliases_product_idx ON product_aliases (product_id);
 
 -- An offer of one variant of a product from recorded_at on: one row per change.
 CREATE TABLE variant_prices (

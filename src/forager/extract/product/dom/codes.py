@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
@@ -59,7 +58,6 @@ _LABEL = re.compile(
 )
 _CODE = re.compile(r"(?P<code>\w[\w\-./]{1,40})(?=$|[\s,;|)\]〉】])")
 _EDGE = "〈【[(*•·-–|>"
-_EDGES = frozenset(_EDGE)
 _BETWEEN = re.compile(r"\s*[|;•·]\s*|,\s+|\n\s*(?=\w)")
 _SEPARATOR = re.compile(r"[|;•·,\n]")
 _PUNCTUATION = re.compile(r"[\W_]*")
@@ -109,7 +107,9 @@ def _labelled(view: View) -> Iterator[_Labelled]:
     texts = view.texts
     start = view.heading.order if view.heading else 0
     for at, (order, node, text) in enumerate(texts):
-        for found, rest in _labels_in(text) if len(text) < _MAX_TEXT else ():
+        if len(text) >= _MAX_TEXT or not _may_have_label(text):
+            continue
+        for found, rest in _labels_in(text):
             following = "" if rest else _next_text(texts, at)
             code = _code_beside(found, rest, following)
             if code is None or _is_aside(node, view):
@@ -123,22 +123,25 @@ def _next_text(texts: list[Text], at: int) -> str:
     return next((t for _, _, t in texts[at + 1 : at + 4] if not _PUNCTUATION.fullmatch(t)), "")
 
 
-# the pages of a shop share most of their short texts
-@lru_cache(maxsize=16_384)
-def _labels_in(text: str) -> tuple[tuple[re.Match[str], str], ...]:
+def _may_have_label(text: str) -> bool:
+    """Most texts begin with no label, and hardly any part behind a separator does."""
+    start = text[:3].lower()
+    return (
+        start in _STARTS
+        or start[:2] in _SHORT_STARTS
+        or text[0] in _EDGE
+        or _LATER_PART.search(text) is not None
+    )
+
+
+def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """The labels of a text that begin one of its parts, each with what follows it."""
-    # most texts begin with no label, and hardly any part behind a separator does
-    if text[:2].lower() in _STARTS or text[:1] in _EDGES or _LATER_PART.search(text):
-        return tuple(_labels_of_parts(text))
-    return ()
-
-
-def _labels_of_parts(text: str) -> Iterator[tuple[re.Match[str], str]]:
     parts = _BETWEEN.split(text) if _SEPARATOR.search(text) else (text,)
     for part in parts:
         bare = part.lstrip(_EDGE).strip()
         lower = bare.lower()
-        if lower[:2] in _STARTS and len(lower) == len(bare) and (found := _LABEL.match(lower)):
+        starts = lower[:3] in _STARTS or lower[:2] in _SHORT_STARTS
+        if starts and len(lower) == len(bare) and (found := _LABEL.match(lower)):
             yield found, bare[found.end() :]
 
 
@@ -183,23 +186,25 @@ def _is_aside(node: LexborNode, view: View) -> bool:
     return around.elsewhere or around.tile or around.linked
 
 
-def _starts() -> frozenset[str]:
-    """The first two letters of every label, which most texts do not begin with."""
+def _starts() -> list[str]:
+    """The first letters of every label, which most texts do not begin with."""
     words = """
         sku store asin ugs ebay item product prod article art. artikel catalog cat. stock style
         order web reference listing ad post deal lot bestell produkt waren material réf ref code
-        numéro numero n° nº codice cod. código codigo cód vare tuote best objednací kód kod
+        numéro numero número n° nº codice cod. código codigo cód vare tuote best objednací kód kod
         katalógové katalogové číslo nr numer cikkszám termékkód артикул код номер ürün stok
         κωδικός 商品 產品 产品 品番 貨號 货号 品號 상품 제품 딜번호 모델 품번 رقم رمز كود מק mã รหัส
         kode rif арт symbol indeks mpn model modèle modele mfr mfg manufacturer part hersteller
         型番 型號 型号 ean gtin upc isbn barcode
     """
-    return frozenset(word[:2] for word in words.split())
+    return [word[:3] for word in words.split()]
 
 
-_STARTS = _starts()
+_STARTS = frozenset(start for start in _starts() if len(start) == 3)
+_SHORT_STARTS = frozenset(start for start in _starts() if len(start) == 2)
+_ANY_START = "|".join(map(re.escape, sorted(_STARTS | _SHORT_STARTS)))
 _LATER_PART = re.compile(
-    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{'|'.join(map(re.escape, sorted(_STARTS)))})",
+    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})",
     re.IGNORECASE,
 )
 

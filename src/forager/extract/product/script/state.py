@@ -53,7 +53,7 @@ _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centam
           "sales", "min", "default", "selling", "gross", "discounted", "list",
           "regular")  # fmt: skip
 _INTERESTING = frozenset((*_PRICES, *_CURRENCIES, *(name for name, _ in _SKUS), "variants"))
-_NESTED = (dict, list)
+_NESTED = frozenset([dict, list])
 _NOT_KEY = re.compile(r"[\W_]+")
 
 Lowered = Mapping[str, Any]
@@ -127,7 +127,7 @@ def _objects(blob: Any) -> Iterator[Lowered]:
             children = value[:_MAX_CHILDREN]
         else:
             continue
-        waiting.extend([child for child in children if isinstance(child, _NESTED)])
+        waiting.extend([child for child in children if type(child) in _NESTED])
 
 
 def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:

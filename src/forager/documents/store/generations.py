@@ -1,0 +1,174 @@
+"""SQL that reads sources and generations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from forager.db.database import Connection
+from forager.documents.generation import Generation, Source
+
+_GENERATION: LiteralString = """
+    SELECT g.id, g.source_id, g.number, g.state, g.job_id, g.base_id, b.number AS base_number,
+           g.pages, g.added, g.changed, g.removed, g.unchanged, g.carried_over, g.created_at,
+           g.published_at, g.retired_at, g.note
+      FROM generations g
+      LEFT JOIN generations b ON b.id = g.base_id
+"""
+
+
+_SOURCE: LiteralString = """
+    SELECT s.id, s.number, s.base_url, s.user_id, s.published_generation,
+           g.number AS published_number, coalesce(g.pages, 0) AS pages, g.published_at,
+           s.generations, s.text_config, s.keep_generations, s.max_shrink, s.max_failed,
+           s.kind, s.payload, s.refresh_every, s.refresh_cron, s.next_refresh_at,
+           s.created_at, s.updated_at,
+           (SELECT j.id FROM crawl_jobs j
+             WHERE j.source_id = s.id AND j.status IN ('pending', 'processing', 'paused')
+           ) AS active_job,
+           EXISTS (SELECT FROM crawl_jobs j WHERE j.source_id = s.id AND j.status = 'paused')
+           AS is_paused
+      FROM sources s
+      LEFT JOIN generations g ON g.id = s.published_generation
+     WHERE s.deleted_at IS NULL
+"""
+
+
+async def select_sources(
+    connection: Connection, *, after: str, user_id: UUID | None, limit: int
+) -> list[Source]:
+    """Sources by name, but none of which no page was ever fetched, unless it is being crawled."""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
+    cursor = connection.cursor(row_factory=class_row(Source))
+    await cursor.execute(
+        f"""
+        {_SOURCE}
+           AND s.id > %(after)s {of_user}
+           AND (EXISTS (SELECT FROM generations g
+                         WHERE g.source_id = s.id AND g.state <> 'abandoned' AND g.pages > 0)
+                OR EXISTS (SELECT FROM crawl_jobs j
+                            WHERE j.source_id = s.id
+                              AND j.status IN ('pending', 'processing', 'paused'))
+                OR s.next_refresh_at IS NOT NULL)
+         ORDER BY s.id
+         LIMIT %(limit)s
+        """,
+        {"after": after, "user_id": user_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_source(connection: Connection, source_id: str) -> Source | None:
+    cursor = connection.cursor(row_factory=class_row(Source))
+    await cursor.execute(f"{_SOURCE} AND s.id = %s", (source_id,))
+    return await cursor.fetchone()
+
+
+async def select_generations(
+    connection: Connection, source_id: str, *, before: int | None, limit: int
+) -> list[Generation]:
+    """Generations, newest first."""
+    older: LiteralString = "AND g.number < %(before)s" if before is not None else ""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %(source)s {older}
+         ORDER BY g.number DESC
+         LIMIT %(limit)s
+        """,
+        {"source": source_id, "before": before, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_refused(
+    connection: Connection, *, user_id: UUID | None, limit: int
+) -> list[Generation]:
+    """The newest complete generations of their sources that were refused; newest first."""
+    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+          JOIN sources s ON s.id = g.source_id
+         WHERE g.state = 'retired' AND g.published_at IS NULL AND g.note IS NOT NULL {of_user}
+           AND NOT EXISTS (
+                SELECT FROM generations newer
+                 WHERE newer.source_id = g.source_id AND newer.number > g.number
+                   AND newer.state IN ('published', 'retired')
+           )
+         ORDER BY g.id DESC
+         LIMIT %(limit)s
+        """,
+        {"user_id": user_id, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def select_generation(
+    connection: Connection, source_id: str, number: int
+) -> Generation | None:
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"{_GENERATION} WHERE g.source_id = %s AND g.number = %s", (source_id, number)
+    )
+    return await cursor.fetchone()
+
+
+async def select_generations_of_jobs(
+    connection: Connection, job_ids: Sequence[UUID]
+) -> dict[UUID, Generation]:
+    """The newest that each job has built or is building; jobs without documents are left out."""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned' ORDER BY g.number",
+        (list(job_ids),),
+    )
+    return {each.job_id: each for each in await cursor.fetchall() if each.job_id is not None}
+
+
+async def select_newest_complete(connection: Connection, source_id: str) -> Generation | None:
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %s AND g.state IN ('published', 'retired')
+         ORDER BY g.number DESC
+         LIMIT 1
+        """,
+        (source_id,),
+    )
+    return await cursor.fetchone()
+
+
+async def select_published_before(connection: Connection, source_id: str) -> Generation | None:
+    """The generation that readers saw before the one they see."""
+    cursor = connection.cursor(row_factory=class_row(Generation))
+    await cursor.execute(
+        f"""
+        {_GENERATION}
+         WHERE g.source_id = %(source)s
+           AND g.state = 'retired'
+           AND g.published_at IS NOT NULL
+           AND g.number < (
+               SELECT number FROM generations
+                WHERE source_id = %(source)s AND state = 'published'
+           )
+         ORDER BY g.number DESC
+         LIMIT 1
+        """,
+        {"source": source_id},
+    )
+    return await cursor.fetchone()
+
+
+async def generation_is_readable(connection: Connection, generation_id: int) -> bool:
+    cursor = await connection.execute(
+        "SELECT FROM generations WHERE id = %s AND state IN ('published', 'retired')",
+        (generation_id,),
+    )
+    return await cursor.fetchone() is not None

@@ -1,0 +1,91 @@
+"""Redirects: one product for each page, and the old URLs lead to it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from forager.db.database import Database
+from forager.products.alerts import AlertKind, NewAlert, add_alert
+from forager.products.service import show_product
+from forager.settings import Settings
+from products.product_shop import Shop, lamp
+
+
+@pytest.fixture
+async def shop(database: Database, settings: Settings) -> Shop:
+    return await Shop(database, settings).open()
+
+
+async def urls(shop: Shop) -> list[str]:
+    rows = await shop.rows("SELECT url FROM products ORDER BY id")
+    return [url.removeprefix("https://shop.example/") for (url,) in rows]
+
+
+async def prices(shop: Shop) -> list[Decimal]:
+    return [row[0] for row in await shop.rows("SELECT price FROM price_history ORDER BY id")]
+
+
+async def test_two_urls_of_one_page_are_one_product(shop: Shop) -> None:
+    first = await shop.visit("old", lamp("50"), final_url=shop.url("new"))
+    second = await shop.visit("new", lamp("49"))
+    third = await shop.visit("old", lamp("49"), final_url=shop.url("new"))
+    assert first.product_id == second.product_id == third.product_id
+    assert await urls(shop) == ["new"]
+    assert await prices(shop) == [50, 49]
+    for url in (shop.url("old"), shop.url("new")):
+        shown = await show_product(shop.database, url)
+        assert (shown.product.id, shown.aliases) == (first.product_id, [shop.url("old")])
+
+
+async def test_a_product_that_moves_keeps_its_history(shop: Shop) -> None:
+    await shop.visit("old", lamp("50"))
+    await shop.visit("old", lamp("40"), final_url="https://www.shop.example/new")
+    assert await urls(shop) == ["https://www.shop.example/new"]
+    assert await prices(shop) == [50, 40]
+    # its name and number may change there, and it may move again
+    other = lamp("40", name="Lamp of Brass", sku="BL-200", gtin=None)
+    await shop.visit("old", other, final_url="https://www.shop.example/new")
+    await shop.visit("old", other, final_url=shop.url("newer"))
+    assert await urls(shop) == ["newer"]
+    aliases = (await show_product(shop.database, shop.url("newer"))).aliases
+    assert aliases == [shop.url("old"), "https://www.shop.example/new"]
+
+
+async def test_products_that_become_one_are_merged(shop: Shop, database: Database) -> None:
+    old = await shop.visit("old", lamp("60"))
+    rule = NewAlert(AlertKind.BACK_IN_STOCK, product=str(old.product_id))
+    await add_alert(database, rule)
+    await shop.visit("new", lamp("50"))
+    written = await shop.visit("old", lamp("50"), final_url=shop.url("new"))
+    assert await urls(shop) == ["new"]
+    assert await prices(shop) == [60, 50]
+    assert await shop.rows("SELECT product_id FROM alert_rules") == [(written.product_id,)]
+
+
+async def test_several_moves_to_one_page_in_one_batch(shop: Shop) -> None:
+    for name in ("a", "b"):
+        await shop.visit(name, lamp("50"))
+    pages = [await shop.page(n, lamp("40"), final_url=shop.url("c")) for n in ("a", "b", "d")]
+    answers = await shop.write(*pages, await shop.page("c", lamp("40")))
+    assert len({answer.product_id for answer in answers}) == 1
+    assert await urls(shop) == ["c"]
+    assert len(await shop.rows("SELECT url FROM product_aliases")) == 3
+
+
+async def test_a_redirect_to_another_product_or_shop_is_no_move(shop: Shop) -> None:
+    await shop.visit("old", lamp("50"))
+    front = lamp("9", name="Sale!", sku=None, gtin=None)
+    await shop.visit("old", front, final_url=shop.url("sale"))
+    await shop.visit("old", lamp("50"), final_url="https://other.example/lamp")
+    assert await urls(shop) == ["old"]
+    assert await shop.rows("SELECT url FROM product_aliases") == []
+
+
+async def test_a_url_that_redirects_no_longer_has_its_own_product(shop: Shop) -> None:
+    await shop.visit("old", lamp("50"), final_url=shop.url("new"))
+    await shop.visit("old", lamp("30", name="Another lamp"))
+    assert await urls(shop) == ["new", "old"]
+    assert (await show_product(shop.database, shop.url("old"))).product.name == "Another lamp"
+    assert await shop.rows("SELECT url FROM product_aliases") == []
