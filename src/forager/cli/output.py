@@ -280,7 +280,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     """Open a file that appears when it is complete, or standard output."""
-    from forager.archive.wholefile import whole_file
+    from forager.archive.local import whole_file
 
     if path == STDOUT:
         return nullcontext(sys.stdout.buffer)
