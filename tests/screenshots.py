@@ -2,7 +2,7 @@
 
 Run by `make screenshots`. A separate server crawls the bundled site twice and a site that changes,
 and gets a filled catalog, so that every page has content. The pictures are in build/screenshots.
-With arguments, only pages whose names contain one of them are taken.
+With arguments such as `job product*`, only pages whose names match are taken.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from fnmatch import fnmatch
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -246,7 +247,7 @@ async def _take(
 
 
 def _is_wanted(name: str) -> bool:
-    return len(sys.argv) == 1 or any(word in name for word in sys.argv[1:])
+    return len(sys.argv) == 1 or any(fnmatch(name, pattern) for pattern in sys.argv[1:])
 
 
 if __name__ == "__main__":
