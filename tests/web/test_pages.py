@@ -297,7 +297,7 @@ async def test_the_stored_picture_of_a_rendered_page_is_shown(
     async def register(_: str) -> None: ...
 
     static = pack(ResponseRecord(url, datetime.now(UTC), 200, [], b"shell"))
-    rendered = RenderedPage(b"<p>words</p>", url, (), False, None, b"\x89PNG", 0.1, ())
+    rendered = RenderedPage(b"<p>words</p>", url, (), False, None, b"picture", 0.1, ())
     writer = ArchiveWriter(archive_options(settings).open(), "job", 1, register)
     [ref] = await writer.write([pack_page(url, rendered, static)])
     await writer.close()
