@@ -247,7 +247,7 @@ def _date(text: str) -> datetime:
 
 
 _SUFFIXES = {".warc.zst": Codec.ZSTD, ".warc.gz": Codec.GZIP, ".warc": None}
-# so many failures are named; of more than that, the number says enough
+# failures that are named; the others are only counted
 _NAMED_FAILURES = 100
 
 

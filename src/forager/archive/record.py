@@ -25,7 +25,7 @@ from forager.hints import Hint, action
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
 GZIP_WBITS = 31
-# no page may be this large; a damaged length must not ask for all of the memory
+# no page may be this large; a damaged length must not allocate all memory
 MAX_RECORD_BYTES = 1 << 30
 
 FRAME_ERRORS = (zstandard.ZstdError, zlib.error)
@@ -301,7 +301,7 @@ class StorageFull(ArchiveError, DiskFull):
 class StorageAway(DiskFull):
     """The archive's storage does not answer, or does not let us in; work waits until it does.
 
-    Not an ArchiveError: nothing is wrong with the record that was asked for.
+    Not an ArchiveError: the requested record is not damaged.
     """
 
 

@@ -71,7 +71,7 @@ class GenerationWriter:
             raise GiveUp("a crawl without a source has nowhere to keep its pages")
         async with context.database.transaction() as connection:
             await hold_lease(connection, context.lease)
-            # locks the source: whoever deletes its old pages is done, or will see this job
+            # locks the source: a deletion of its old pages is done, or will see this job
             source = await building.upsert_source(
                 connection,
                 job.source_id,
@@ -247,7 +247,9 @@ class GenerationWriter:
             )
             return NOT_PUBLISHED
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
-        assert swapped  # the source is locked, and nobody abandons what a running job builds
+        assert (
+            swapped
+        )  # the source is locked, and the generation of a running job is never abandoned
         job = self._context.job
         await publishing.remember_job(
             connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at

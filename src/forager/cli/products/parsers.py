@@ -1,4 +1,4 @@
-"""`forager parsers`: site parsers, how well they read, and which version of each counts."""
+"""`forager parsers`: site parsers, their success rates, and the active version of each."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def rollout(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Activate a version; with --canary, try it on some tasks first."""
+    """Activate a version; with --canary, run it on a share of the tasks first."""
     from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_out
 
@@ -94,7 +94,7 @@ def rollout(
 
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """Undo the last step: end a trial, or else return to the version before."""
+    """Undo the last step: end the canary, or return to the previous version."""
     from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_back
 
@@ -120,7 +120,7 @@ def backtest(
     ] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Read archived pages with two versions and show what differs; nothing is fetched or stored."""
+    """Parse archived pages with two versions and show differences; stores nothing."""
     from forager.cli.products import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 

@@ -320,7 +320,7 @@ async def select_due(connection: Connection, limit: int) -> list[tuple[str, date
 async def advance(
     connection: Connection, source_id: str, due: datetime, following: datetime | None
 ) -> bool:
-    """Move on to the next time, unless somebody else did, or changed the schedule."""
+    """Advance to the next time, unless another process did or changed the schedule."""
     cursor = await connection.execute(
         "UPDATE sources SET next_refresh_at = %s WHERE id = %s AND next_refresh_at = %s",
         (following, source_id, due),

@@ -30,7 +30,7 @@ MAX_SIMILAR = 10_000
 # a word in fewer sections is rare, and need not be counted
 _MIN_SECTIONS = 3
 
-# as a query of its own, because `ts_stat` reads one
+# as a separate query, because `ts_stat` reads one
 _SAMPLED: LiteralString = """
     SELECT s.tsv
       FROM generation_documents m
