@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
@@ -33,7 +34,8 @@ def look_for_cycles_seldom() -> None:
 
 def die_with_parent() -> None:
     """End with the process that asks, even in the middle of a question that never ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux":  # elsewhere it ends at the end of its input
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(answer: Answering) -> None:

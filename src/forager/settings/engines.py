@@ -53,7 +53,7 @@ class EngineSettings(BaseModel):
     search: Search = Field(
         default=Search.POSTGRES,
         description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
-        " it (OpenSearch, or an Elasticsearch that speaks the same).",
+        " it. Elasticsearch is untested.",
     )
     opensearch_url: SecretStr | None = Field(
         default=None,

@@ -39,6 +39,7 @@ SELECT CASE topic WHEN 'render' THEN 'crawl' ELSE topic END, lane, ref_id, paylo
  WHERE topic IN ('crawl', 'parse', 'render')
  ORDER BY id;
 DELETE FROM outbox WHERE topic <> 'webhooks';
+UPDATE outbox SET topic = 'webhook';
 
 DROP INDEX outbox_delivery_idx, outbox_due_idx, outbox_order_idx;
 ALTER TABLE outbox

@@ -240,6 +240,7 @@ DROP INDEX outbox_target_idx, outbox_unsent_idx;
 ALTER TABLE outbox RENAME COLUMN target_id TO lane;
 ALTER TABLE outbox RENAME COLUMN next_attempt_at TO due_at;
 UPDATE outbox SET lane = 0 WHERE lane IS NULL;
+UPDATE outbox SET topic = 'webhooks' WHERE topic = 'webhook';
 ALTER TABLE outbox
     -- messages of one lane are claimed together: a webhook, or a band of priorities
     ALTER COLUMN lane SET DEFAULT 0,
