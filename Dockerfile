@@ -1,6 +1,8 @@
 # Forager without its embedded PostgreSQL: set FORAGER_DATABASE_URL.
 #
 #   docker build -t forager .
+#   docker build -t forager --build-arg BROWSER=chromium \
+#       --build-arg EXTRAS=parquet,celery,clickhouse,tracing,browser .     # renders JavaScript
 #   docker run --init -e FORAGER_DATABASE_URL=postgresql://... forager worker
 
 ARG PYTHON=3.14
@@ -17,8 +19,9 @@ RUN uv pip install --python /opt/forager --no-cache --constraint requirements.lo
 
 FROM python:${PYTHON}-slim-trixie
 # pg_dump and pg_restore for `forager db backup` and `restore`
+ARG BROWSER=
 RUN apt-get update -qq \
-    && apt-get install -qq --no-install-recommends postgresql-client \
+    && apt-get install -qq --no-install-recommends postgresql-client ${BROWSER} \
     && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 forager \
     && useradd --uid 10001 --gid forager --no-create-home --home-dir /data forager \

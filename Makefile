@@ -46,7 +46,7 @@ docs: $(DOCS)/.ready ## Build the documentation site into build/site and check i
 	@$(DOCS)/bin/zensical build --strict --clean --config-file build/zensical.toml
 
 services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
-	@$(BIN)/python -c 'import chdb, kubernetes_validate' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5' 'kubernetes-validate>=1.34'
+	@$(BIN)/python -c 'import chdb, kubernetes_validate' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5' 'kubernetes-validate>=1.34' uv
 	@scripts/services build
 
 test-services: services ## Run the tests that need RabbitMQ, MinIO, OpenSearch and PgBouncer

@@ -140,8 +140,10 @@ def main() -> None:
         rows = []
         with join_server(Path(folder) / "server") as use:
             schema.ensure_current(use.url)
+            server = use.pid
+            assert server is not None
             for hosts in map(int, options.hosts.split(",")):
-                run = measure(use.url, use.pid, Path(folder) / "home", hosts, options.seconds)
+                run = measure(use.url, server, Path(folder) / "home", hosts, options.seconds)
                 rows.append(run.row(hosts))
                 print(" | ".join(rows[-1]), file=sys.stderr)
         report.heading("One worker")

@@ -163,7 +163,7 @@ async def measure(options: argparse.Namespace, url: str, text: RealText, report:
         report.heading("Searching with it, in milliseconds")
         report.text(
             "The whole search, snippets included, one at a time, warm. With an engine it offers"
-            " candidates, and PostgreSQL looks at each: generation, words, rank. Three fifths of"
+            " candidates, and PostgreSQL checks each: generation, words, rank. Three fifths of"
             " the sections are published. Other work on the machine counts here."
         )
         report.table(

@@ -14,7 +14,15 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.crawls import Crawl, crawl_with_forager, crawl_with_peer, install_peers
 from benchmarks.machine import describe_machine
-from benchmarks.render_sites import DocsSite, docsify_site, found_share, served, vue_site
+from benchmarks.render_memory import report_memory
+from benchmarks.render_sites import (
+    DocsSite,
+    docsify_site,
+    found_share,
+    served,
+    static_twin,
+    vue_site,
+)
 from benchmarks.report import Report
 from benchmarks.sites import SITES
 from benchmarks.sites import served as static_site
@@ -39,6 +47,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="crawls of the static site")
     parser.add_argument("--sites", type=int, default=2, help="only the first ones")
+    parser.add_argument(
+        "--leak-pages", type=int, default=2000, help="pages of the memory run; 0: none"
+    )
     options = parser.parse_args()
     install_peers()
     report = Report("Rendering: Forager and Crawlee's PlaywrightCrawler")
@@ -48,6 +59,8 @@ def main() -> None:
         for build in (vue_site, docsify_site)[: options.sites]:
             _compare(build(folder / build.__name__), folder, report)
         _static(folder, report, options.rounds)
+    if options.leak_pages:
+        report_memory(report, options.leak_pages)
     report.text(
         "Processor time is that of all processes, the browser and PostgreSQL included. Forager also"
         " archives the static response, the rendered page and a list of its resources, extracts"
@@ -63,7 +76,10 @@ def _compare(site: DocsSite, folder: Path, report: Report) -> None:
         forager = crawl_with_forager(url, home, ("--source", SOURCE, "--exclude", "*?id=*"), PARTS)
         browser = [browser_path(Settings())]
         crawlee = crawl_with_peer("crawlee_playwright.py", browser, url, folder, PEER_PARTS)
+    with served(static_twin(site, folder / f"static-{site.folder.name}")) as url:
+        static = crawl_with_forager(url, home, ("--source", "static", "--render", "never"), PARTS)
     rows = [
+        _row("Forager, the same pages as static HTML", static),
         _row("Forager, `--render auto`", forager),
         _row("Crawlee, PlaywrightCrawler", crawlee),
     ]

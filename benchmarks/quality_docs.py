@@ -126,8 +126,8 @@ def _content_table(report: Report, scores: list[Score]) -> None:
     report.heading("Main content")
     report.text(
         "Means over pages. Rules were tuned on every second page. Of the others, some led to a"
-        " rule: that `<main>` may be small, that headings are kept whatever their class, that"
-        " links which look like buttons are no text, and that a terminal's colours are no code."
+        " rule: that `<main>` may be small, that headings are kept regardless of their class, that"
+        " links which look like buttons are no text, and that a terminal's colors are no code."
     )
     halves = (("all", scores), ("tuned on", scores[::2]), ("the others", scores[1::2]))
     rows = [

@@ -259,6 +259,7 @@ def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) ->
         " offset for brands fitted on the one half made the other half worse (loss .805 to 1.697)."
     )
     report.heading("Tried and left out")
+    report.text("`python -m benchmarks.ablate_products` repeats both experiments.")
     report.text(
         "**A scorer that chooses between candidates** (logistic regression over score, places and"
         " agreement; fitted without the shop that is read). Right on the shops tuned on, fixed"

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
+
+from markdown_it import MarkdownIt
 
 DOCSIFY = ("docsify@4.13.1", "lib/docsify.min.js")
 VUE = (
@@ -24,6 +27,8 @@ VUE = (
     ("vue-router@4.6.4", "dist/vue-router.global.prod.js"),
     ("marked@18.2.0", "lib/marked.umd.js"),
 )
+# where the test servers are kept too
+CACHE = Path.home() / ".cache" / "forager-services" / "npm"
 WORD = re.compile(r"[A-Za-z]{4,}")
 
 
@@ -61,6 +66,22 @@ def vue_site(folder: Path) -> DocsSite:
     (folder / "pages.json").write_text(json.dumps(list(pages)), encoding="utf-8")
     (folder / "index.html").write_text(_VUE_APP, encoding="utf-8")
     return DocsSite("Vue router, pino's documentation", folder, pages)
+
+
+def static_twin(site: DocsSite, folder: Path) -> DocsSite:
+    """The same pages, rendered by the server: what the site would cost without scripts."""
+    markdown = MarkdownIt("commonmark").enable("table")
+    links = "".join(f'<li><a href="{path}.html">{path}</a></li>' for path in site.pages)
+    pages = {"/index": f"<h1>{site.name}</h1><ul>{links}</ul>"}
+    pages |= {path: markdown.render(text) for path, text in site.pages.items()}
+    for path, body in pages.items():
+        target = folder / f"{path[1:]}.html"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        document = (
+            f"<!DOCTYPE html><title>{path}</title><nav><ul>{links}</ul></nav><main>{body}</main>"
+        )
+        target.write_text(document, encoding="utf-8")
+    return DocsSite(f"{site.name}, static", folder, site.pages)
 
 
 @contextmanager
@@ -101,7 +122,7 @@ class _Handler(SimpleHTTPRequestHandler):
 def _write_docs(folder: Path, package: str, inside: str) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     pages = {}
-    for name, data in _members(folder, package):
+    for name, data in _members(package):
         path = Path(name)
         if path.suffix == ".md" and path.parts[0] == inside:
             relative = path.relative_to(inside)
@@ -113,18 +134,28 @@ def _write_docs(folder: Path, package: str, inside: str) -> dict[str, str]:
 
 
 def _write_library(folder: Path, package: str, file: str) -> None:
-    data = next(data for name, data in _members(folder, package) if name == file)
+    data = next(data for name, data in _members(package) if name == file)
     (folder / Path(file).name).write_bytes(data)
 
 
-def _members(folder: Path, package: str) -> Iterator[tuple[str, bytes]]:
-    done = subprocess.run(
-        ["npm", "pack", "--silent", package], cwd=folder, check=True, capture_output=True, text=True
-    )
-    with tarfile.open(folder / done.stdout.split()[-1]) as archive:
+def _members(package: str) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(_tarball(package)) as archive:
         for member in archive:
             if member.isfile() and (file := archive.extractfile(member)) is not None:
                 yield member.name.removeprefix("package/"), file.read()
+
+
+def _tarball(package: str) -> Path:
+    """The package of npm, obtained once for a user."""
+    name, _, version = package.partition("@")
+    kept = CACHE / f"{name}-{version}.tgz"
+    if not kept.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=CACHE) as folder:
+            command = ["npm", "pack", "--silent", "--pack-destination", folder, package]
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+            (Path(folder) / kept.name).replace(kept)
+    return kept
 
 
 _VUE_APP = """<!DOCTYPE html>

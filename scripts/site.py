@@ -52,13 +52,14 @@ def without_source_links(page: Path, pages: set[Path]) -> str:
 
 
 def configuration() -> str:
-    """The configuration, with the pages that match in place of each pattern."""
+    """The configuration, with the pages that match and are not listed in place of each pattern."""
+    text = CONFIGURATION.read_text(encoding="utf-8")
 
     def expanded(line: re.Match[str]) -> str:
         found = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob(line[2]))]
-        return "".join(f'{line[1]}"{path}",\n' for path in found)
+        return "".join(f'{line[1]}"{path}",\n' for path in found if f'"{path}"' not in text)
 
-    return PATTERN.sub(expanded, CONFIGURATION.read_text(encoding="utf-8"))
+    return PATTERN.sub(expanded, text)
 
 
 def add_mermaid() -> bool:

@@ -52,7 +52,16 @@ def test_messages_and_help_texts_have_no_odd_phrases() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["src/forager/web/templates/*.html", "README.md", "docs/reference/*.md"]
+    "pattern",
+    [
+        "src/forager/web/templates/*.html",
+        "*.md",
+        "docs/**/*.md",
+        "benchmarks/results/*.md",
+        "deploy/**/*.yml",
+        "compose.yaml",
+        "Makefile",
+    ],
 )
 def test_pages_have_no_odd_phrases(pattern: str) -> None:
     found = [
@@ -60,5 +69,25 @@ def test_pages_have_no_odd_phrases(pattern: str) -> None:
         for path in sorted(ROOT.glob(pattern))
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if (odd := ODD.search(line))
+    ]
+    assert found == []
+
+
+# their comments and docstrings have been reworded, too
+REWORDED = (
+    "access archive db documents doctor fetch jobs metrics outbox processes services settings"
+)
+ARCHAIC = re.compile(
+    r"(?:#|\"\"\").*\b(anew|somebody|anybody|everybody|whoever|for good|mend(?:s|ed)?)\b"
+)
+
+
+@pytest.mark.parametrize("package", REWORDED.split())
+def test_comments_and_docstrings_have_no_archaic_words(package: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {odd[1]!r}"
+        for path in sorted((SOURCE / package).rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (odd := ARCHAIC.search(line))
     ]
     assert found == []

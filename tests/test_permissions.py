@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from forager import backup as copying
-from forager.archive.local import LocalStorage
-from forager.archive.wholefile import whole_file
+from forager.archive.local import LocalStorage, whole_file
 from forager.db.embedded.folder import ServerFolder
 from forager.doctor.check import Level
 from forager.doctor.machine import check_permissions

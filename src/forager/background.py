@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from forager.analytics.sync import sync_services
@@ -19,24 +20,28 @@ from forager.documents.search.semantic import Embedding
 from forager.documents.sources import Refresher
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProxyProber
+from forager.fetch.proxies.store.usage import delete_old_usage
 from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.engine import index_service
+from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
+from forager.parsers.store.rates import delete_old_rates
 from forager.processes.identity import process_name
 from forager.products.archiving import ProductArchiver
 from forager.products.audit import audit_if_due
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.secrets import Vault
 from forager.services.report import identify, run_services
-from forager.services.service import Service
+from forager.services.service import Service, in_chunks
 from forager.settings import Settings
-from forager.tasks.history import delete_old_history
 from forager.tasks.scheduler import Scheduler
+from forager.tasks.store import recovery as store
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import clean_up_webhooks
+from forager.webhooks.store import delete_old_events
 
 HOUR = 3600.0
 
@@ -83,3 +88,21 @@ def worker_services(database: Database, settings: Settings, process_id: UUID) ->
         Service(name="webhook cleanup", every=HOUR, step=partial(clean_up_webhooks, database)),
         Service(name="audit", every=HOUR, step=partial(audit_if_due, *both)),
     ]
+
+
+log = get_logger("tasks")
+
+CHUNK = 10_000
+
+
+async def delete_old_history(database: Database, settings: Settings, *, chunk: int = CHUNK) -> int:
+    """Delete rows older than the history to keep; return their number."""
+    age: dict[str, Any] = {"days": settings.history_days, "limit": chunk}
+    deleted = 0
+    for delete in (delete_old_events, delete_old_rates, delete_old_usage):
+        deleted += await in_chunks(database, delete, **age)
+    for table in store.AGEING:
+        deleted += await in_chunks(database, store.delete_old, ageing=table, **age)
+    if deleted:
+        log.info("old history of tasks deleted", rows=deleted)
+    return deleted

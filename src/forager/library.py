@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import wraps
 from pathlib import Path
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 from uuid import UUID
 
 import structlog
@@ -47,6 +48,7 @@ from forager.webhooks.webhook import EventRow
 __all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
 
 Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
 
 # a program that uses a library has no need to read how it goes about its work
 LOG_LEVEL = "warning"
@@ -77,6 +79,7 @@ class CrawlSettings(TypedDict, total=False):
     wait_for: str
     scroll: int
     hash_routes: bool
+    screenshots: bool
     carry_over: int
     carry_over_days: float
     allow_private: bool
@@ -153,7 +156,7 @@ class AsyncForager:
         return await crawl_report(self._database, self._queue, job_id)
 
     async def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
-        """What became of a URL, and why; in one crawl, or in the latest that knows it."""
+        """The outcome of a URL and why; in one crawl, or in the latest that knows it."""
         return await explain(self._database, self._queue, url, job_id=job_id)
 
     # --- what was crawled --------------------------------------------------------------------
@@ -261,6 +264,18 @@ class AsyncForager:
         return await delete_alert(self._database, rule_id)
 
 
+def _blocking(
+    method: Callable[Concatenate[AsyncForager, Arguments], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[Forager, Arguments], Answer]:
+    """The same call for programs without an event loop: it returns when the work is done."""
+
+    @wraps(method)
+    def call(self: Forager, /, *args: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        return self._call(lambda store: method(store, *args, **named))
+
+    return call
+
+
 class Forager:
     """The store, for programs without an event loop; made by `open`.
 
@@ -323,144 +338,27 @@ class Forager:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- crawls ------------------------------------------------------------------------------
-
-    def start_crawl(
-        self,
-        *urls: str,
-        source: str | None = None,
-        priority: int = 0,
-        **how: Unpack[CrawlSettings],
-    ) -> CrawlReport:
-        """Ask for a crawl and return at once; a worker runs it, or `wait` does.
-
-        A source that is being crawled already answers with that crawl.
-        """
-        return self._call(
-            lambda store: store.start_crawl(*urls, source=source, priority=priority, **how)
-        )
-
-    def crawl(
-        self,
-        *urls: str,
-        source: str | None = None,
-        priority: int = 0,
-        **how: Unpack[CrawlSettings],
-    ) -> CrawlReport:
-        """Crawl, and return when it has ended; the report says how."""
-        return self._call(lambda store: store.crawl(*urls, source=source, priority=priority, **how))
-
-    def refresh(self, source: str) -> CrawlReport:
-        """Ask for a source to be crawled again as it was last; returns at once."""
-        return self._call(lambda store: store.refresh(source))
-
-    def wait(self, job_id: UUID) -> CrawlReport:
-        """Run a crawl here unless a worker has it, until it has ended or is paused."""
-        return self._call(lambda store: store.wait(job_id))
-
-    def report(self, job_id: UUID) -> CrawlReport:
-        """How far a crawl is."""
-        return self._call(lambda store: store.report(job_id))
-
-    def explain(self, url: str, job_id: UUID | None = None) -> Explanation:
-        """What became of a URL, and why; in one crawl, or in the latest that knows it."""
-        return self._call(lambda store: store.explain(url, job_id))
-
-    # --- what was crawled --------------------------------------------------------------------
-
-    def search(
-        self,
-        query: str,
-        *,
-        source: str | None = None,
-        path: str | None = None,
-        language: str | None = None,
-        kind: SectionKind | None = None,
-        limit: int = 10,
-        cursor: str | None = None,
-    ) -> SearchPage:
-        """Published pages by their best sections; `next_cursor` continues after a page of them."""
-        return self._call(
-            lambda store: store.search(
-                query,
-                source=source,
-                path=path,
-                language=language,
-                kind=kind,
-                limit=limit,
-                cursor=cursor,
-            )
-        )
-
-    def read(self, url: str, *, source: str | None = None, section: str | None = None) -> str:
-        """The markdown of a published page, or of one section by its anchor, heading or name."""
-        return self._call(lambda store: store.read(url, source=source, section=section))
-
-    def diff(
-        self, source: str, old: int | None = None, new: int | None = None, *, sections: bool = False
-    ) -> Diff:
-        """What generation `new` (default: the published one) has otherwise than `old`."""
-        return self._call(lambda store: store.diff(source, old, new, sections=sections))
-
-    # --- sources -----------------------------------------------------------------------------
-
-    def sources(self) -> list[Source]:
-        """All sources, by name."""
-        return self._call(lambda store: store.sources())
-
-    def publish(self, source: str, number: int | None = None, *, force: bool = False) -> Generation:
-        """Publish a generation (default: the newest); one that was refused needs force."""
-        return self._call(lambda store: store.publish(source, number, force=force))
-
-    def roll_back(self, source: str, number: int | None = None) -> Generation:
-        """Publish an older generation again (default: the one before)."""
-        return self._call(lambda store: store.roll_back(source, number))
-
-    # --- products ----------------------------------------------------------------------------
-
-    def track(self, *urls: str, **terms: Unpack[TrackSettings]) -> Tracked:
-        """Keep product pages fresh; a running `forager up` or worker visits them."""
-        return self._call(lambda store: store.track(*urls, **terms))
-
-    def products(
-        self, filters: Filters | None = None, *, cursor: str | None = None, limit: int = 20
-    ) -> Page[ListedProduct]:
-        """Products, newest first, a page at a time."""
-        return self._call(lambda store: store.products(filters, cursor=cursor, limit=limit))
-
-    def history(
-        self, product: str, *, variant: str | None = None, limit: int = 100
-    ) -> list[PriceEntry]:
-        """Changes of price and availability of a product, by its ID or URL; newest first."""
-        return self._call(lambda store: store.history(product, variant=variant, limit=limit))
-
-    def offers(self, which: str) -> list[ShopOffer]:
-        """Offers of an article by GTIN, or by the ID or URL of one offer; cheapest first."""
-        return self._call(lambda store: store.offers(which))
-
-    def changes(
-        self, since: datetime, filters: Filters | None = None, *, limit: int = 20
-    ) -> list[PriceMove]:
-        """The largest price changes in percent, compared with the price at a time."""
-        return self._call(lambda store: store.changes(since, filters, limit=limit))
-
-    def events(
-        self, *, kind: str | None = None, since: datetime | None = None, limit: int = 100
-    ) -> list[EventRow]:
-        """What happened to products and domains, newest first."""
-        return self._call(lambda store: store.events(kind=kind, since=since, limit=limit))
-
-    def add_alert(self, rule: NewAlert) -> AlertRule:
-        """Add an alert rule: offers that meet it from now on are `product.alert` events."""
-        return self._call(lambda store: store.add_alert(rule))
-
-    def alerts(self, *, cursor: str | None = None, limit: int = 100) -> Page[AlertRule]:
-        """Alert rules by ID, a page at a time."""
-        return self._call(lambda store: store.alerts(cursor=cursor, limit=limit))
-
-    def delete_alert(self, rule_id: int) -> AlertRule:
-        """Delete an alert rule."""
-        return self._call(lambda store: store.delete_alert(rule_id))
+    start_crawl = _blocking(AsyncForager.start_crawl)
+    crawl = _blocking(AsyncForager.crawl)
+    refresh = _blocking(AsyncForager.refresh)
+    wait = _blocking(AsyncForager.wait)
+    report = _blocking(AsyncForager.report)
+    explain = _blocking(AsyncForager.explain)
+    search = _blocking(AsyncForager.search)
+    read = _blocking(AsyncForager.read)
+    diff = _blocking(AsyncForager.diff)
+    sources = _blocking(AsyncForager.sources)
+    publish = _blocking(AsyncForager.publish)
+    roll_back = _blocking(AsyncForager.roll_back)
+    track = _blocking(AsyncForager.track)
+    products = _blocking(AsyncForager.products)
+    history = _blocking(AsyncForager.history)
+    offers = _blocking(AsyncForager.offers)
+    changes = _blocking(AsyncForager.changes)
+    events = _blocking(AsyncForager.events)
+    add_alert = _blocking(AsyncForager.add_alert)
+    alerts = _blocking(AsyncForager.alerts)
+    delete_alert = _blocking(AsyncForager.delete_alert)
 
 
 def open(

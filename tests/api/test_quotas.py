@@ -14,8 +14,7 @@ from api.client import Answer, Api
 from api.conftest import Keyed
 from api.server_process import api_process
 from built_site import rows_of
-from forager.access.caller import Caller, Scope
-from forager.access.errors import QuotaExceeded
+from forager.access.caller import Caller, QuotaExceeded, Scope
 from forager.access.keys import create_key
 from forager.access.permits import Permits
 from forager.access.quota import Quota

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from archive_samples import body_of, no_register, packed
 
-from forager.archive.local import LocalStorage
+from forager.archive.local import LocalStorage, whole_file
 from forager.archive.reader import ExportReport, warc_codec, write_warc
 from forager.archive.record import Codec, StorageFull
 from forager.archive.segment import ArchiveRef
-from forager.archive.wholefile import whole_file
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
 from foreign_readers import by_fastwarc, by_warcio

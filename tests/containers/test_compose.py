@@ -129,17 +129,19 @@ def test_killed_worker_is_restarted_and_loses_nothing(core: Deployment) -> None:
 
 def test_three_workers_share_the_work(core: Deployment) -> None:
     core.compose("up", "--detach", "--no-build", "--scale", "worker=3")
-    core.wait_until(lambda: len(_alive(core)) == 3)
+    core.wait_until(lambda: _alive(core) == 3)
     jobs = [crawl(core, f"scaled-{number}") for number in range(3)]
     for job in jobs:
         assert completed(core, job)["ledger"]["fetched"] == PAGES
     core.compose("up", "--detach", "--no-build", "--scale", "worker=1")
-    core.wait_until(lambda: len(_alive(core)) == 1)
+    core.wait_until(lambda: _alive(core) == 1)
 
 
-def _alive(deployment: Deployment) -> list[dict[str, Any]]:
-    workers = request(deployment, "/api/v1/workers")["items"]
-    return [worker for worker in workers if worker["state"] == "alive"]
+def _alive(deployment: Deployment) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{deployment.port}/metrics", timeout=60) as page:
+        lines = page.read().decode().splitlines()
+    label = 'forager_workers{role="jobs",state="alive"}'
+    return int(next(line for line in lines if line.startswith(label)).split()[-1])
 
 
 def test_new_image_continues_a_running_crawl(core: Deployment, tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(full: Deployment) -> No
     ]
     assert queries
     for query in queries:
-        quoted = quote(query.replace("$__rate_interval", "1m"))
+        quoted = quote(query.replace("$__rate_interval", "1m").replace("$job", ".*"))
         assert ask(f"/api/v1/query?query={quoted}")["status"] == "success", query
 
 

@@ -18,13 +18,12 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
-from forager.archive.local import LocalStorage
+from forager.archive.local import LocalStorage, whole_file
 from forager.archive.merging import merge_segments
 from forager.archive.reader import read_response
 from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
-from forager.archive.wholefile import whole_file
 from forager.crawl.export import export
 from forager.crawl.export import store as export_store
 from forager.crawl.export.export import Export, Exported, export_job, export_size

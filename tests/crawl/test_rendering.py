@@ -99,6 +99,20 @@ async def test_a_refresh_goes_by_the_rendered_content(crawls: Crawls, site: Site
     assert "Changed." in await _content(crawls, page)
 
 
+async def test_pictures_are_stored_with_their_pages(
+    crawls: Crawls, site: Site, settings: Settings
+) -> None:
+    site.pages["/"] = html("Home", ["/app/4"])
+    await crawls.run(site.url, source="app", screenshots=True)
+    rows = await crawls.sql(
+        "SELECT url, segment, segment_offset, segment_length FROM crawl_visited"
+    )
+    refs = {url.removeprefix(site.url): ArchiveRef(*place) for url, *place in rows}
+    storage = archive_options(settings).open()
+    assert (await read_response(storage, refs["/app/4"])).picture.startswith(b"\x89PNG")
+    assert not (await read_response(storage, refs["/"])).picture
+
+
 async def test_hash_routes_are_pages_where_asked(crawls: Crawls, site: Site) -> None:
     route = (
         "const show = () => { const title = location.hash || 'Start';"

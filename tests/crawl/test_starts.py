@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawl.crawling import Crawled, Crawls
+from forager.documents.generation import Schedule
+from forager.documents.sources import declare_source, get_source
 from forager.jobs.lifecycle import Status
 from servers.site import Page, Site, html, moved, text
 
@@ -104,3 +106,22 @@ async def test_the_error_that_ends_a_run_is_logged_with_its_job(crawls: Crawls, 
     )
     assert (job_id, stage) == (crawled.job.id, "job")
     assert logged in message
+
+
+async def test_options_that_are_declared_during_a_crawl_stay(crawls: Crawls, site: Site) -> None:
+    site.pages["/"] = html("Start")
+    job_id = await crawls.ask(site.url, source="docs")
+    declared = {"urls": [site.url], "exclude": ["*/old/*"]}
+    await declare_source(
+        crawls.database,
+        "docs",
+        base_url=site.url,
+        kind="crawl",
+        payload=declared,
+        schedule=Schedule(),
+    )
+    assert (await crawls.go_on(job_id)).job.status is Status.COMPLETED
+    assert (await get_source(crawls.database, "docs")).payload == declared
+    # a crawl that is requested later replaces them
+    await crawls.run(site.url, source="docs", exclude=["*/new/*"])
+    assert (await get_source(crawls.database, "docs")).payload["exclude"] == ["*/new/*"]

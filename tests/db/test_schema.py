@@ -83,7 +83,7 @@ def test_released_migrations_are_unchanged() -> None:
 
 
 FILL_0001 = """
-    INSERT INTO outbox (topic, ref_id, target_id, attempts) VALUES ('webhooks', 7, 3, 2);
+    INSERT INTO outbox (topic, ref_id, target_id, attempts) VALUES ('webhook', 7, 3, 2);
     INSERT INTO index_outbox (kind, ref_id)
          SELECT 'sections', n FROM generate_series(1, 4000) AS n;
     DELETE FROM index_outbox WHERE ref_id < 4000;
@@ -115,7 +115,7 @@ def test_the_messages_of_three_outboxes_are_kept(empty_url: str) -> None:
         (11, 5),
     ]
     assert rows(empty_url, "SELECT task_ids FROM dispatch_outbox") == [([21, 22],)]
-    assert rows(empty_url, "SELECT target_id, attempts FROM outbox") == [(3, 2)]
+    assert rows(empty_url, "SELECT topic, target_id, attempts FROM outbox") == [("webhook", 3, 2)]
 
 
 def test_many_may_start_at_once(empty_url: str) -> None:

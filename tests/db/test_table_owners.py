@@ -29,8 +29,8 @@ ALLOWED_READS = {
     " proxies proxy_usage task_attempts",
     "doctor": "archive_segments crawl_jobs crawl_states crawl_tasks domains job_events proxies"
     " workers",
-    "metrics": "archive_segments crawl_jobs crawl_states crawl_tasks dead_letters outbox"
-    " proxies webhooks workers",
+    "metrics": "archive_segments catalog_events crawl_jobs crawl_states crawl_tasks dead_letters"
+    " outbox parser_rollouts proxies webhooks workers",
     "archive": "crawl_jobs workers",
     "backup": "archive_segments",
     "crawl": "crawl_jobs generation_documents generations",

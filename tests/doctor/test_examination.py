@@ -186,7 +186,7 @@ def test_the_address_that_the_api_listens_on_is_reported(settings: Settings) -> 
 
 
 def test_traces_need_what_sends_them(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert machine.check_traces(settings).finding == "not asked for"
+    assert machine.check_traces(settings).finding == "not configured"
     asked = settings.model_copy(update={"traces_url": "http://127.0.0.1:4318"})
     assert "4318" in machine.check_traces(asked).finding
     monkeypatch.setattr(machine, "find_spec", lambda _: None)

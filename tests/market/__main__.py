@@ -17,7 +17,7 @@ from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.logs import configure_logs
 from forager.settings import Settings
-from market.simulation import DAY, Market, check_market, open_market
+from market.simulation import DAY, QUIET_HOURS, Market, check_market, open_market
 from tasks.working import Tasks
 
 
@@ -59,7 +59,9 @@ async def _report(market: Market, events: Counter[str], seconds: float) -> str:
     products = sum(len(shop.products) for shop in market.all)
     rows = {
         "shops x products": f"{len(market.all)} x {products // len(market.all)}",
-        "simulated hours, in real seconds": f"{market.hours} in {seconds:.0f} s",
+        "simulated hours with faults, in real seconds": (
+            f"{market.hours - QUIET_HOURS} in {seconds:.0f} s, and {QUIET_HOURS} quiet ones"
+        ),
         "seconds for all healthy shops, per hour (median, longest)": (
             f"{sorted(market.rounds)[len(market.rounds) // 2]:.1f}, {max(market.rounds):.1f}"
         ),

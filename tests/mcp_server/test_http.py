@@ -68,6 +68,21 @@ async def test_crawled_text_is_fenced_and_clean(connect: Connect, manual: Corpus
     assert read == clean(read)
 
 
+async def test_older_generations_can_be_read(connect: Connect, manual: Corpus) -> None:
+    await manual.publish("manual.example", {"/locks": [("Row locks", "Rows lock themselves.")]})
+    page = {"url": "https://manual.example/locks", "source": "manual.example"}
+    async with connect() as client:
+        now = text_of(await client.call_tool("read_page", page))
+        assert "Rows lock themselves." in now
+        assert "generation 2" in now
+        for tool, more in (("read_page", {}), ("read_section", {"section": "Explicit locking"})):
+            text = text_of(await client.call_tool(tool, {**page, **more, "generation": 1}))
+            assert "Rows can be locked by hand." in text
+            assert "generation 1" in text
+        nameless = await client.call_tool("read_page", {"url": page["url"], "generation": 1})
+        assert nameless.is_error
+
+
 async def test_long_pages_are_read_in_parts(connect: Connect, manual: Corpus) -> None:
     url, lines = "https://manual.example/long", []
     async with connect() as client:

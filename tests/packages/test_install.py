@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import json
-import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from benchmarks.machine import describe_machine
-from benchmarks.report import Report
+from benchmarks.report import DATA, Report
 from containers.engine import python_image, require_engine, run_once
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +57,7 @@ EXTRAS = {
     "clickhouse": "clickhouse_connect",
     "tracing": "opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http",
 }
+Results = dict[tuple[str, str], str]
 ALL_EXTRAS = ",".join(EXTRAS)
 
 
@@ -66,12 +67,10 @@ def engine() -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], str]]:
-    """Outcome by (check, Python); becomes the report."""
-    started = time.monotonic()
-    found: dict[tuple[str, str], str] = {}
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    """Outcome by (check, Python); the report also keeps earlier outcomes of other checks."""
+    found = dict(_recorded())
     yield found
-    checks = list(dict.fromkeys(check for check, _ in found))
     report = Report("Packages, installed on clean machines")
     report.text(
         "Made by `make test-packages`: the wheel and the sdist of `make dist` are installed in "
@@ -79,15 +78,29 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str
         "then run in an empty folder, as root and as an ordinary user."
     )
     report.table(("machine", ""), describe_machine(tmp_path_factory.mktemp("machine")))
-    report.table(
-        ("check", *PYTHONS),
-        [
-            (check, *(found.get((check, python), "not run") for python in PYTHONS))
-            for check in checks
-        ],
-    )
-    report.text(f"{len(found)} checks in {(time.monotonic() - started) / 60:.0f} minutes.")
+    checks = dict.fromkeys(check for check, _ in found)
+    rows = [(check, *(found.get((check, each), "not run") for each in PYTHONS)) for check in checks]
+    report.table(("check", *PYTHONS), rows)
     report.write("packages.md")
+
+
+def _recorded() -> Iterator[tuple[tuple[str, str], str]]:
+    file = DATA / "packages.json"
+    for table in json.loads(file.read_text())["tables"] if file.exists() else ():
+        for check, *outcomes in table["rows"]:
+            for python, outcome in zip(table["head"][1:], outcomes, strict=True):
+                if outcome != "not run":
+                    yield (check, python), outcome
+
+
+@contextmanager
+def recorded(results: Results, check: str, python: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception:
+        results[check, python] = "failed"
+        raise
+    results[check, python] = "ok"
 
 
 def run_in(python: str, script: str, user: str) -> str:
@@ -115,30 +128,28 @@ def run_in(python: str, script: str, user: str) -> str:
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("installer", INSTALLERS)
 def test_demo_runs_in_an_empty_folder(
-    python: str, user: str, installer: str, results: dict[tuple[str, str], str]
+    python: str, user: str, installer: str, results: Results
 ) -> None:
-    key = (f"{installer}, {user}", python)
-    results[key] = "not available or failed"
-    output = run_in(python, DEMO.format(install=INSTALLERS[installer]), USERS[user])
+    with recorded(results, f"{installer}, {user}", python):
+        _check_demo(run_in(python, DEMO.format(install=INSTALLERS[installer]), USERS[user]))
+
+
+def _check_demo(output: str) -> None:
     version, rest = output.split("\n", 1)
     crawl, end = json.JSONDecoder().raw_decode(rest.strip())
     assert version.split()[-1] == next(DIST.glob("*.whl")).name.split("-")[1]
     assert (crawl["ledger"]["fetched"], crawl["ledger"]["excluded"]) == (12, 1)
     assert "polite.html#robots" in rest[end:]
-    results[key] = "ok"
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("extra", [*EXTRAS, ALL_EXTRAS])
-def test_extra_can_be_installed_and_imported(
-    python: str, extra: str, results: dict[tuple[str, str], str]
-) -> None:
-    key = (f"extra {extra}" if extra in EXTRAS else "all extras", python)
-    results[key] = "not available or failed"
+def test_extra_can_be_installed_and_imported(python: str, extra: str, results: Results) -> None:
+    check = f"extra {extra}" if extra in EXTRAS else "all extras"
     module = EXTRAS.get(extra) or ", ".join(EXTRAS.values())
-    run_in(python, EXTRA.format(extra=extra, module=module), USERS["root"])
-    results[key] = "ok"
+    with recorded(results, check, python):
+        run_in(python, EXTRA.format(extra=extra, module=module), USERS["root"])
 
 
 def test_every_extra_is_covered() -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from forager.db.database import Connection, Database
+from forager.doctor.check import Level
+from forager.doctor.work import check_rates as check_success_rates
 from forager.errors import InvalidInput
+from forager.metrics.gauges import Gauges
 from forager.parsers.rates import (
     ParseCount,
     check_rates,
@@ -171,9 +174,15 @@ async def test_a_domain_is_degraded_until_its_pages_are_parsed_well_again(
         await record_events(connection, await check_rates(connection, [shop], SETTINGS))
     [rate] = await degraded_domains(database, SETTINGS)
     assert (rate.domain, rate.recent_good, rate.earlier_pages) == ("shop.example", 10, 200)
+    check = await check_success_rates(database, SETTINGS)
+    assert check.level is Level.WARN
+    assert "shop.example (10% of the last 100 pages, usually 100%)" in check.finding
+    gauges = await Gauges(database, SETTINGS).values()
+    assert gauges["forager_parser_degraded_domains", (), ""] == 1
     async with database.transaction() as connection:
         await add_pages(connection, shop, good=100, bad=0)
     assert await degraded_domains(database, SETTINGS) == []
+    assert (await check_success_rates(database, SETTINGS)).level is Level.OK
 
 
 async def test_two_workers_give_one_alert(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Roll-outs: what counts, what is tried, and how it is undone."""
+"""Rollouts: active versions, canaries, and rollbacks."""
 
 from __future__ import annotations
 

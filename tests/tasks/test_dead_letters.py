@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from forager.background import delete_old_history
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
@@ -21,7 +22,6 @@ from forager.tasks.dead_letters import (
     retry_letters,
 )
 from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
-from forager.tasks.history import delete_old_history
 from servers.shop import Shop
 from support.databases import (
     Databases,

@@ -6,10 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forager.db.database import Database
+from forager.parsers.rates import check_rates
+from forager.settings import Settings
 from forager.tasks import activity
 from forager.tasks.activity import backlog_over_time, task_activity, tasks_now
 from forager.tasks.store.activity import Waited, Waiting
 from forager.web.overview import Failures, by_kind
+from forager.webhooks.events import record_events
+from parsers.test_rates import add_pages
+from products.rows import insert_domain
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
@@ -178,3 +183,17 @@ async def test_the_overview_says_that_all_tasks_are_held(
     async with database.connection() as connection:
         await connection.execute("UPDATE task_control SET hold = 'paused'")
     assert "All tasks are paused" in (await visitor.get("/")).text
+
+
+async def test_the_overview_names_domains_that_are_parsed_worse_than_usual(
+    visitor: Visitor, database: Database
+) -> None:
+    async with database.transaction() as connection:
+        shop = await insert_domain(connection)
+        await add_pages(connection, shop, good=200, bad=0)
+        await add_pages(connection, shop, good=10, bad=90)
+        await record_events(connection, await check_rates(connection, [shop], Settings()))
+    await make_task(database, shop, scheduled_in=3600)
+    assert (
+        "shop.example: 10% of the last 100 pages were parsed well" in (await visitor.get("/")).text
+    )

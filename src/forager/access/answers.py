@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 
 from forager.access import store
-from forager.access.errors import OtherRequest, StillAnswering
+from forager.access.caller import OtherRequest, StillAnswering
 from forager.db.database import Connection, Database
 from forager.services.service import in_chunks
 

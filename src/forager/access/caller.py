@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from forager.access.errors import Forbidden
 from forager.access.quota import NO_QUOTA, Quota
+from forager.errors import ForagerError, NotAllowed, NotPermitted, NotYet
 from forager.hints import Hint, action
 
 
 class Scope(StrEnum):
-    READ = "read"  # look at what its owner has
+    READ = "read"  # read the data of its owner
     OPERATE = "operate"  # and start, steer and delete it
     ADMIN = "admin"  # everything of all owners, and the installation itself
 
@@ -63,3 +63,40 @@ class Caller:
 
 
 LOCAL = Caller(None, Scope.ADMIN)
+
+
+class Unauthorised(ForagerError):
+    """A key is needed, and none that is valid was given."""
+
+    exit_code = 4
+
+
+class Forbidden(NotPermitted):
+    """This key may not be used for that."""
+
+
+class QuotaExceeded(NotYet):
+    """The owner has used up what was granted."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        what: str,
+        used: int,
+        limit: int,
+        retry_after: float,
+        hint: str | Hint | None = None,
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, hint=hint)
+        self.what = what
+        self.used = used
+        self.limit = limit
+
+
+class StillAnswering(NotAllowed):
+    """The first request with this Idempotency-Key is still being answered."""
+
+
+class OtherRequest(NotAllowed):
+    """This Idempotency-Key was used for another request."""

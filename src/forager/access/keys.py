@@ -1,4 +1,4 @@
-"""Keys: made, looked at, revoked, and recognised."""
+"""API keys: create, list, revoke, and authenticate."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller, Scope
-from forager.access.errors import Unauthorised
+from forager.access.caller import Caller, Scope, Unauthorised
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
 from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
 from forager.db.database import Database

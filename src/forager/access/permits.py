@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller
-from forager.access.errors import QuotaExceeded
+from forager.access.caller import Caller, QuotaExceeded
 from forager.db.database import Database
 
 MINUTE = 60.0

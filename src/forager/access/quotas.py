@@ -6,8 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from forager.access import store
-from forager.access.caller import Caller
-from forager.access.errors import QuotaExceeded
+from forager.access.caller import Caller, QuotaExceeded
 from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed

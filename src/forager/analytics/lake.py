@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from forager.archive.wholefile import whole_file
+from forager.archive.local import whole_file
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
 

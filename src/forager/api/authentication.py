@@ -12,8 +12,7 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from forager.access.caller import LOCAL, Caller
-from forager.access.errors import Forbidden, Unauthorised
+from forager.access.caller import LOCAL, Caller, Forbidden, Unauthorised
 from forager.access.keys import SEND_KEY, any_key, authenticate
 from forager.access.permits import Permits
 from forager.api.problems import Misdirected

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from forager.access.errors import QuotaExceeded, StillAnswering, Unauthorised
+from forager.access.caller import QuotaExceeded, StillAnswering, Unauthorised
 from forager.analytics.clickhouse import ClickHouseAway
 from forager.api.actions import as_call
 from forager.api.observation import current_request_id

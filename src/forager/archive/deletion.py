@@ -1,7 +1,7 @@
 """Listing and deleting segments, so that no row ever refers to bytes that are gone.
 
 The mark comes first, and commits only if nothing refers to the segment; then the file goes, then
-the row. Whoever dies in between leaves a marked row, and the next clean-up goes on from there.
+the row. A process that dies in between leaves a marked row, and the next clean-up resumes there.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def delete_segment(
 
 
 async def finish_deletions(database: Database, storage: Storage) -> list[str]:
-    """Go on where clean-ups that died have stopped."""
+    """Resume clean-ups that were interrupted."""
     async with database.connection() as connection:
         going = await store.select_going(connection)
     for name in going:

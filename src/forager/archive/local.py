@@ -1,4 +1,4 @@
-"""Segments as files. A file grows by appends, each synced before anything refers to it.
+"""Segments as files of a folder, and files that appear only when they are complete.
 
 A library over all stores can neither append nor sync, so files are written by hand here.
 """
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from forager.archive.record import ArchiveError, DamagedRecord, disk_errors
+from forager.archive.record import FULL, ArchiveError, DamagedRecord, StorageFull, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import StoredSegment, in_thread
-from forager.errors import InvalidInput, NotFound
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 
 
@@ -97,7 +98,7 @@ class LocalSegment:
     def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         with self._lock, disk_errors(self.name):
             if self.sealed:
-                raise ArchiveError(f"archive segment {self.name} takes no more records")
+                raise ArchiveError(f"archive segment {self.name} accepts no more records")
             fd = self._open()
             with self._undone_on_failure(fd):
                 _write_all(fd, self.size, b"".join(frames))
@@ -220,3 +221,51 @@ def _delete(path: Path, segment: str) -> None:
 def _stored(name: str, path: Path) -> StoredSegment:
     stat = path.stat()
     return StoredSegment(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+
+
+@contextmanager
+def whole_file(target: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+    """Write beside the target, and put it in place when the block ends without an error."""
+    with _output_errors(target):
+        # through a link: what it points to is replaced, not the link
+        place = Path(os.path.realpath(target))
+        if place.exists() and not place.is_file() and not place.is_dir():
+            # a device or a pipe is written to, never replaced
+            with place.open("wb") as file:
+                yield file
+            return
+        _refuse(place, overwrite)
+        part = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}.part")
+        try:
+            with open(part, "xb", opener=private_opener) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _refuse(place, overwrite)
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _refuse(place: Path, overwrite: bool) -> None:
+    if place.is_dir():
+        raise InvalidInput(f"{place} is a folder", hint="Name a file in it.")
+    if not place.parent.is_dir():
+        raise NotFound(f"the folder {place.parent} does not exist", hint="Make it first.")
+    if place.exists() and not overwrite:
+        raise NotAllowed(
+            f"{place} exists already", hint=Hint("Use {} to replace it.", Option("force"))
+        )
+
+
+@contextmanager
+def _output_errors(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader stopped early; the caller knows what that means
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in FULL:
+            raise StorageFull(f"no space to write {target}: {reason}") from error
+        raise ForagerError(f"{target} cannot be written: {reason}") from error

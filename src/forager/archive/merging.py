@@ -1,8 +1,8 @@
 """Small segments of one owner into larger ones: an object store takes one object per commit.
 
-First the merged segment is written, under a row of its own, and read back; then one transaction
+First the merged segment is written, under a separate row, and read back; then one transaction
 lets all rows refer to it; and the small ones are kept for a while, for readers that looked
-before. Whoever dies on the way leaves all references where they were, and a row that is given up.
+before. A process that dies on the way leaves all references unchanged, and an abandoned row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forager.logs import get_logger
 log = get_logger("archive")
 
 OWNER = "merged"
-# longer than anybody takes from finding a reference to reading what is there
+# longer than any reader takes from finding a reference to reading the record
 GRACE = 3600.0
 # longer than any merge takes; one that takes longer finds its row closed, and moves nothing
 GIVEN_UP_AFTER = 86400.0
@@ -95,7 +95,7 @@ async def _merge(
 
 
 async def _contents(storage: Storage, group: Sequence[SmallSegment]) -> AsyncIterator[bytes]:
-    """Behind what its row counts, a segment may hold what nobody ever referred to."""
+    """Behind the size in its row, a segment may hold records without references."""
     for segment in group:
         async for part in read_parts(storage, segment.name, segment.bytes):
             yield part

@@ -1,8 +1,8 @@
-"""Moving the archive to another place while it is in use; stopped at any time, it goes on later.
+"""Move the archive to another location while it is in use; an interrupted move is resumed later.
 
 A segment has the same name in both places, so no reference changes: that a segment has moved is
 one update of its row, after its copy was read back. Its source is deleted only after that, and
-only when that is asked for.
+only on request.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Move:
         there = {stored.name for stored in await self.source.list_segments()}
         async for page in self._pages(moved=True):
             for name in [each.name for each in page if each.name in there]:
-                # asked again: a copy that somebody took away since must not be the last one
+                # checked again: a copy that was deleted since must not be the last one
                 await self.target.size(name)
                 await self.source.delete(name)
                 deleted += 1
@@ -137,7 +137,7 @@ class Move:
         async with self.database.connection() as connection:
             marked = await moves.mark_moved(connection, name, self.place)
         if not marked:
-            # deleted while it was copied: whoever did so did not know of the copy
+            # deleted while it was copied, by a process that did not know of the copy
             await self.target.delete(name)
 
     async def _pages(self, *, moved: bool) -> AsyncIterator[list[MovableSegment]]:

@@ -81,7 +81,7 @@ async def require_bucket(store: ObjectStore, what: str) -> None:
 
 @contextmanager
 def bucket_errors(what: str) -> Iterator[None]:
-    """Turn what a store says into the family's words; `what` names the object asked for."""
+    """Translate errors of the store; `what` names the requested object."""
     try:
         yield
     except (NotFoundError, FileNotFoundError) as error:
@@ -125,7 +125,7 @@ def _status(error: Exception) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    # the library's message goes on for pages of debug output
+    # the library's message contains pages of debug output
     return str(error).partition("\n")[0][:_MAX_REASON]
 
 
@@ -196,7 +196,7 @@ class ObjectSegment:
 
     async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         if self.sealed:
-            raise ArchiveError(f"archive segment {self.name} takes no more records")
+            raise ArchiveError(f"archive segment {self.name} accepts no more records")
         # before the request: one that fails or is cancelled may still have made the object
         self.sealed = True
         data = b"".join(frames)

@@ -48,7 +48,7 @@ class ArchiveOptions:
 
 
 def archive_options(settings: Settings) -> ArchiveOptions:
-    """A limit that somebody set is meant: pages past it go, though rows refer to them."""
+    """A limit that is set is strict: pages past it are deleted even if rows refer to them."""
     old = settings.archive_old_url
     days, megabytes = settings.archive_max_age_days, settings.archive_max_mb
     return ArchiveOptions(
@@ -74,7 +74,7 @@ def place_name(place: str | Path) -> str:
 
 
 def is_same_place(one: str | Path, other: str | Path) -> bool:
-    """Also of a folder that is mounted twice, which no name tells."""
+    """Also for a folder that is mounted twice, which names do not show."""
     if place_name(one) == place_name(other):
         return True
     folder, another = local_folder(one), local_folder(other)

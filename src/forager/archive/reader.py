@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import BinaryIO
 
@@ -68,8 +68,9 @@ class ArchivedResponse:
     protocol: str | None = None
     truncated: str | None = None
     digest: str | None = None
-    # the page as its scripts left it
+    # the page as its scripts left it, and a picture of it if one was stored
     rendered: bool = False
+    picture: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,10 @@ async def read_record(storage: Storage, ref: ArchiveRef) -> ArchivedRecord:
 
 
 async def read_response(storage: Storage, ref: ArchiveRef) -> ArchivedResponse:
-    """Return the response at a reference."""
-    return parse_response(await read_record(storage, ref))
+    """Return the response at a reference; of a rendered page, the page."""
+    *others, last = await read_records(storage, ref)
+    pictures = (record.block for record in others if record.kind == "resource")
+    return replace(parse_response(last), picture=next(pictures, b""))
 
 
 class SegmentScan:
@@ -244,7 +247,7 @@ def _date(text: str) -> datetime:
 
 
 _SUFFIXES = {".warc.zst": Codec.ZSTD, ".warc.gz": Codec.GZIP, ".warc": None}
-# so many failures are named; of more than that, the number says enough
+# failures that are named; the others are only counted
 _NAMED_FAILURES = 100
 
 

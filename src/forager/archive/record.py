@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from forager.hints import Hint, action
 ZSTD_LEVEL = 3
 GZIP_LEVEL = 6
 GZIP_WBITS = 31
-# no page may be this large; a damaged length must not ask for all of the memory
+# no page may be this large; a damaged length must not allocate all memory
 MAX_RECORD_BYTES = 1 << 30
 
 FRAME_ERRORS = (zstandard.ZstdError, zlib.error)
@@ -187,9 +187,13 @@ class MetadataRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionRecord:
-    """A page as its scripts left it; its response is in the archive beside it."""
+class DerivedRecord:
+    """What was made of a response that is in the archive beside it.
 
+    A `conversion` is the page as its scripts left it, a `resource` a picture of that.
+    """
+
+    kind: Literal["conversion", "resource"]
     url: str
     date: datetime
     body: bytes
@@ -200,7 +204,7 @@ class ConversionRecord:
             ("WARC-Target-URI", _uri(self.url)),
             ("WARC-Payload-Digest", digest_of(self.body)),
         ]
-        return _record("conversion", self.date, self.body, self.content_type, fields)
+        return _record(self.kind, self.date, self.body, self.content_type, fields)
 
 
 def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:
@@ -297,7 +301,7 @@ class StorageFull(ArchiveError, DiskFull):
 class StorageAway(DiskFull):
     """The archive's storage does not answer, or does not let us in; work waits until it does.
 
-    Not an ArchiveError: nothing is wrong with the record that was asked for.
+    Not an ArchiveError: the requested record is not damaged.
     """
 
 

@@ -61,7 +61,7 @@ class SegmentName:
 
 
 def parse_segment_name(name: str) -> SegmentName:
-    """Read a name back; whatever is not exactly a segment's name (say, `../x`) is refused."""
+    """Read a name back; anything but a segment's exact name (such as `../x`) is refused."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidInput(f"{name!r} is not the name of an archive segment")

@@ -39,7 +39,7 @@ class SegmentWriter(Protocol):
 
     @property
     def sealed(self) -> bool:
-        """It takes no more records; open another."""
+        """The segment is full; open another one."""
         ...
 
     async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:

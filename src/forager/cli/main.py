@@ -19,9 +19,9 @@ from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags
 from forager.cli.running import leave_on_sigterm
 
-# one line breaks into a paragraph of its own only at an empty line
+# a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-# where each command is (a function, or an app with commands of its own), and its line in the help:
+# where each command is (a function, or an app with subcommands), and its line in the help:
 # listing the commands must not import them
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),
@@ -29,7 +29,7 @@ COMMANDS = {
     "demo": ("crawls.crawl:demo", "Crawl the bundled documentation site."),
     "explain": ("crawls.explain:explain", "Show the outcome of a URL and why."),
     "fetch": ("crawls.explain:fetch", "Fetch one URL and show the response."),
-    "parse": ("crawls.parse:parse", "Show what a crawl makes of one page."),
+    "parse": ("crawls.parse:parse", "Show what is extracted from one page."),
     "export": ("crawls.export:export", "Export the pages or URLs of a job."),
     "up": ("system.up:up", "Run everything on this machine."),
     "api": ("system.up:api", "Serve the HTTP API and the dashboard."),
@@ -166,17 +166,17 @@ def _print_version(wanted: bool) -> None:
 def forager(
     context: typer.Context,
     home: Annotated[
-        Path | None, typer.Option(help="Folder of the embedded database and everything else.")
+        Path | None, typer.Option(help="Data folder: embedded database, archive, keys.")
     ] = None,
     database_url: Annotated[
         str | None, typer.Option(help="PostgreSQL to use instead of the embedded one.")
     ] = None,
     config_path: Annotated[
         Path | None,
-        typer.Option("--config", help="File with settings.", show_default="forager.toml"),
+        typer.Option("--config", help="Settings file.", show_default="forager.toml"),
     ] = None,
-    log_level: Annotated[Level | None, typer.Option(help="Least severe log line shown.")] = None,
-    log_format: Annotated[Format | None, typer.Option(help="How log lines look.")] = None,
+    log_level: Annotated[Level | None, typer.Option(help="Minimum log level.")] = None,
+    log_format: Annotated[Format | None, typer.Option(help="Log format.")] = None,
     version: Annotated[  # noqa: ARG001 - handled by its callback
         bool,
         typer.Option(

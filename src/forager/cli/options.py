@@ -22,29 +22,27 @@ if TYPE_CHECKING:
 MAX_LIST = 1000
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-Limit = Annotated[int, typer.Option(min=1, max=MAX_LIST, help="How many to show at most.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
+Limit = Annotated[int, typer.Option(min=1, max=MAX_LIST, help="Maximum number of results.")]
 Cursor = Annotated[str | None, typer.Option(help="Return results after this cursor.")]
 Domain = Annotated[
     str | None,
-    typer.Option(help="Only of this host, of hosts below it, or of the domain that covers it."),
+    typer.Option(help="Only this host, its subdomains, or the domain that covers it."),
 ]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
 ]
 Output = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
+    str, typer.Option("--output", "-o", metavar="FILE", help="Output file; - for standard output.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 Capacity = Annotated[
     int | None,
     typer.Option(min=1, max=1000, help="Jobs to run at the same time.", show_default="setting"),
 ]
-Reason = Annotated[str | None, typer.Option(help="Why; kept in the job's history.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="A job's id, or its beginning.")]
-JobIds = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Ids of jobs, or their beginnings.")
-]
+Reason = Annotated[str | None, typer.Option(help="Reason, kept in the job's history.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Job ID or a unique prefix.")]
+JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Job IDs or unique prefixes.")]
 
 
 def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
@@ -134,7 +132,7 @@ class Flags:
     settings: Settings | None = None
 
     def load(self, *, quiet: bool = True, **more: Any) -> Settings:
-        """Read the settings and set up logs; `quiet` commands log warnings only, unless told."""
+        """Read the settings and set up logs; `quiet` commands log only warnings by default."""
         from forager.logs import configure_logs
         from forager.settings import Origin, load_settings, origins
 

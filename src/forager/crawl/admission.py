@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from forager.access.caller import LOCAL, Caller, Scope
-from forager.access.errors import QuotaExceeded
+from forager.access.caller import LOCAL, Caller, QuotaExceeded, Scope
 from forager.access.quotas import (
     admit_job,
     get_quota,

@@ -27,7 +27,7 @@ from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls
 from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
-from forager.crawl.ledger import CrawlState, state_from
+from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
 from forager.crawl.rendering import open_rendering
@@ -112,9 +112,17 @@ async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
         await _seed(parts, last=True)
         outcome = await _fetch(parts)
     if isinstance(outcome, Completed):
-        await parts.pages.prepare_search()
+        await _complete(parts)
         return replace(outcome, finish=parts.pages.publish)
     return outcome
+
+
+async def _complete(parts: _Crawl) -> None:
+    """What can only be found when all pages of the generation are there."""
+    near = await parts.pages.complete()
+    parts.state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
+    async with parts.context.commit() as connection:
+        await parts.committer.write_state(connection)
 
 
 async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:

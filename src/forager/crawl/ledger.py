@@ -16,6 +16,8 @@ SITEMAPS = "sitemaps"
 CARRIED_OVER = "carried_over"
 # pages that were rendered in a browser, by why
 RENDERED = "rendered"
+# a remark: pages that are kept although others say nearly the same
+NEAR_DUPLICATE = "near_duplicate"
 
 
 @dataclass(slots=True)
@@ -95,6 +97,10 @@ class Ledger:
     def note(self, group: str, reason: str, times: int = 1) -> None:
         """Count something that is no URL of its own."""
         self._count(group, reason, times)
+
+    def note_total(self, group: str, reason: str, number: int) -> None:
+        """The same for something that is counted as a whole, once or again."""
+        self._count(group, reason, number - self.reasons.get(group, Counter())[reason])
 
     def _count(self, group: str, reason: str | None, times: int) -> None:
         if reason is not None:

@@ -181,6 +181,11 @@ class CrawlChoices(BaseModel):
         description="Scroll a rendered page to its end up to this many times, for lists that load"
         " more.",
     )
+    screenshots: bool = Field(
+        default=False,
+        title="Screenshots",
+        description="Store a picture of each rendered page in the archive.",
+    )
     hash_routes: bool = Field(
         default=False,
         title="Hash routes",
@@ -209,7 +214,7 @@ class CrawlChoices(BaseModel):
         description="Allow private and loopback addresses (through the API: admin scope).",
     )
     ignore_robots: bool = Field(
-        default=False, title="Ignore robots.txt", description="Do not obey robots.txt."
+        default=False, title="Ignore robots.txt", description="Ignore robots.txt."
     )
 
 

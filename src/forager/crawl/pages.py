@@ -97,9 +97,9 @@ class Pages:
         if self._writer is not None:
             await self._writer.write(connection, plan)
 
-    async def prepare_search(self) -> None:
-        if self._writer is not None:
-            await self._writer.prepare_search()
+    async def complete(self) -> int:
+        """Prepare the generation for readers; how many of its pages are nearly the same."""
+        return 0 if self._writer is None else await self._writer.complete()
 
     async def publish(self, connection: Connection) -> str | None:
         """Part of the transaction that completes the job."""
@@ -125,6 +125,7 @@ def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
         archive=ref,
         carried_reason=settled.reason if settled.carried_over else None,
         names=document.names if document is not None else None,
+        simhash=document.simhash if document is not None else None,
     )
 
 

@@ -166,6 +166,7 @@ class Rendering:
                 wait_for=self._options.wait_for,
                 scroll=self._options.scroll,
                 hash_routes=self._options.hash_routes,
+                screenshot=self._options.screenshots,
             )
         rendered = rendered_response(response, page)
         facts = None

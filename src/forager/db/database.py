@@ -28,7 +28,7 @@ LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 # the driver's own words about lost lines; Forager's errors say the same, once
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
-# a listener that has heard nothing for so long asks whether anybody is still there
+# a listener without notifications for this long checks its connection
 SILENCE_LIMIT = 30.0
 
 __all__ = [
@@ -47,7 +47,7 @@ class SessionLimits:
     """How long a session of ours may wait, in milliseconds.
 
     A process that is frozen inside a transaction holds its rows until the server ends the
-    session, and everybody who skips locked rows would skip them until then. The answer limit is
+    session, and every SKIP LOCKED query would skip them until then. The answer limit is
     ours: after it, the line is cut from this side.
     """
 
@@ -102,13 +102,13 @@ class Database:
         self._pool = Pool(self._connect if pool_url is None else self._connect_pooled, max_size)
 
     def answering_within(self, seconds: float) -> Database:
-        """The same database for somebody in a hurry: lines are cut after so many seconds."""
+        """The same database with another limit: connections are closed after these seconds."""
         hurried = copy.copy(self)
         hurried._limits = replace(self._limits, answer_ms=int(seconds * 1000))
         return hurried
 
     def apart(self, *, name: str, limits: SessionLimits, max_size: int) -> Database:
-        """The same server for another purpose: connections and limits of its own."""
+        """The same server for another purpose, with separate connections and limits."""
         return Database(
             self.url, name=name, limits=limits, max_size=max_size, pool_url=self.pool_url
         )

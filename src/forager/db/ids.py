@@ -16,5 +16,5 @@ def new_id() -> UUID:
     return UUID(int=value)
 
 
-# shared by whoever gives new jobs the region of their domain, alone for whoever changes that
+# shared lock to give new jobs the region of their domain, exclusive lock to change that region
 REGION_LOCK = 0x5245_4749

@@ -1,4 +1,4 @@
-"""Patience: how services in the background go on while the database is away, without much noise.
+"""Keep background services running while the database is unreachable, with few log lines.
 
 An outage is said when it begins, each minute while it lasts, and when it is over: once for each
 service, however often that looks.
@@ -23,7 +23,7 @@ SAID_EVERY = 60.0
 
 
 class Patience:
-    """A block that endures trouble: `with patience: await look()`. All else goes through it."""
+    """Suppress database outages: `with patience: await step()`. Other exceptions propagate."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Patience:
         elif isinstance(error, self._trouble):
             self.note(error)
             return True
-        return False  # a fault of ours, or somebody wants us to stop
+        return False  # a bug, or a request to stop
 
     def note(self, error: BaseException) -> None:
         """There is trouble; say so, unless that was said a moment ago."""

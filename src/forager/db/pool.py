@@ -1,7 +1,7 @@
 """A small pool of connections that fails at once, and with the true reason.
 
-Waiting for a database that is away belongs to those who know what they can wait with. The pool has
-no tasks of its own: who asks gets a living connection or the error that connecting gave.
+Callers decide how long to wait for an unreachable database. The pool has no background tasks: a
+caller gets a live connection or the connection error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pool:
 
     @asynccontextmanager
     async def connection(self, limit: float) -> AsyncIterator[Connection]:
-        """A connection of one's own; after `limit` seconds its line is cut."""
+        """A dedicated connection; it is closed after `limit` seconds without a response."""
         await self._wait_for_turn()
         try:
             connection = await self._living()

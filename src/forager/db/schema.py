@@ -33,7 +33,7 @@ SCHEMA_VERSION = UPGRADES[-1][:4]
 
 OLDEST_SERVER = 150000
 
-# one number for all of Forager: whoever holds this advisory lock changes the schema
+# one number for all of Forager: the holder of this advisory lock may change the schema
 SCHEMA_LOCK = 0x464F5241
 
 

@@ -180,7 +180,7 @@ def check_exposure(settings: Settings) -> Check:
 
 def check_traces(settings: Settings) -> Check:
     if not tracing.is_wanted(settings):
-        return ok("traces", "not asked for")
+        return ok("traces", "not configured")
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
         return warn("traces", "OpenTelemetry is not installed", tracing.INSTALL)
     place = masked_url(settings.traces_url or "OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -269,7 +269,7 @@ async def check_broker(database: Database, settings: Settings) -> Check:
         return warn(
             "broker",
             f"{finding}; {dead} could not be read, or were delivered too often",
-            f"Look at the queue {DEAD} of RabbitMQ, and purge it; their tasks are not lost.",
+            f"Check the queue {DEAD} of RabbitMQ, and purge it; their tasks are not lost.",
         )
     if backlog.oldest_seconds > LONG:
         return warn(

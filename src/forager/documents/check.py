@@ -22,6 +22,7 @@ from forager.extract.document import RemovedBlock, extract_reading
 # body, URL, content type and headers
 _Page = tuple[bytes, str, str | None, tuple[tuple[str, str], ...]]
 MAX_LISTED = 1_000  # pages of each kind that a report names; all of them are counted
+MAX_CLUSTERS = 100
 _BATCH = 200
 
 
@@ -36,6 +37,24 @@ class Findings:
         self.count += 1
         if len(self.pages) < MAX_LISTED:
             self.pages.append(page)
+
+
+@dataclass(frozen=True, slots=True)
+class NearCluster:
+    """Pages with nearly the same text: how many, and two of them."""
+
+    pages: int
+    first_url: str
+    last_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicatePages:
+    """Pages that are kept although others say nearly the same, and the largest clusters."""
+
+    clusters: int = 0
+    pages: int = 0
+    largest: tuple[NearCluster, ...] = ()
 
 
 @dataclass(slots=True)
@@ -53,6 +72,7 @@ class SourceCheck:
     losing_headings: Findings = field(default_factory=Findings)
     with_large_sections: Findings = field(default_factory=Findings)
     by_fallback: Findings = field(default_factory=Findings)
+    near_duplicates: NearDuplicatePages = field(default_factory=NearDuplicatePages)
 
     def add(self, page: PageAudit) -> None:
         self.pages += 1
@@ -80,7 +100,12 @@ async def check_source(
     """Extract every published page of a source again and report what was lost."""
     source = await get_source(database, source_id)
     repeated = await repeated_blocks(database, source_id)
-    check = SourceCheck(source.id)
+    async with database.connection() as connection:
+        clusters, pages, largest = await reads.select_near_clusters(
+            connection, source_id, limit=MAX_CLUSTERS
+        )
+    near = NearDuplicatePages(clusters, pages, tuple(NearCluster(*each) for each in largest))
+    check = SourceCheck(source.id, near_duplicates=near)
     after = 0
     while True:
         async with database.connection() as connection:

@@ -93,7 +93,7 @@ class ChangedPage:
 
     url: str
     title: str | None
-    # of changed pages, if asked for
+    # of changed pages, on request
     sections: list[SectionChange] = field(default_factory=list)
 
 

@@ -81,6 +81,8 @@ class NewPage:
     carried_reason: str | None = None
     # of each section, if extraction has them already
     names: Sequence[SectionNames] | None = None
+    # to find pages that are nearly the same
+    simhash: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ MAX_HOPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a list goes on: a generation, and the last path and document of it."""
+    """Where a list continues: a generation, and its last path and document."""
 
     generation_id: int
     path: str = ""
@@ -49,7 +49,7 @@ class ReadPage:
 
     document: DocumentRow
     sections: list[SectionRow]
-    # the URL that was asked for, if that is a duplicate of this page
+    # the requested URL, if it is a duplicate of this page
     duplicate: str | None = None
 
     @property
@@ -115,7 +115,7 @@ async def read_page(
                     connection, url_key(spelling), source_id, generation, user_id
                 )
             if found is not None:
-                # documents are immutable: these sections are the page's, whatever is published now
+                # documents are immutable: these are its sections even after a publication
                 sections = await reads.select_sections(connection, found.id)
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
     raise NotFound(

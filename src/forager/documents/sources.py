@@ -93,7 +93,7 @@ async def declare_source(
         await building.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
-        await publishing.remember_job(connection, source_id, kind, payload)
+        await publishing.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
             now = await publishing.select_now(connection)
@@ -168,12 +168,12 @@ PUT_OFF = (60, 1800)
 # for a source that cannot be refreshed because of a fault in its row
 FAULT_DELAY = timedelta(hours=1)
 
-# whether its owner may, is asked by whoever starts it
+# the starter checks whether its owner may
 Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
 
 
 class Refresher:
-    """Any number of processes may run one: a refresh that is asked for twice is done once."""
+    """Any number of processes may run one: a refresh that is requested twice runs once."""
 
     def __init__(self, database: Database, settings: Settings, start: Start) -> None:
         self._database = database
@@ -228,7 +228,7 @@ class Refresher:
         except NotYet:
             raise
         except (InvalidInput, NotAllowed) as error:
-            # its options are not valid any more: the others must not wait until somebody sees to it
+            # its options are not valid any more: the others must not wait until it is fixed
             log.error("cannot be refreshed", source=source.id, reason=error.message)
             return False
 

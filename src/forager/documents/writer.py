@@ -21,7 +21,7 @@ from forager.documents.page import (
     make_plan,
 )
 from forager.documents.store import building, publishing, removal, words
-from forager.documents.store.publishing import count_inbound_links
+from forager.documents.store.publishing import count_inbound_links, find_near_duplicates
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
@@ -71,7 +71,7 @@ class GenerationWriter:
             raise GiveUp("a crawl without a source has nowhere to keep its pages")
         async with context.database.transaction() as connection:
             await hold_lease(connection, context.lease)
-            # locks the source: whoever deletes its old pages is done, or will see this job
+            # locks the source: a deletion of its old pages is done, or will see this job
             source = await building.upsert_source(
                 connection,
                 job.source_id,
@@ -214,12 +214,16 @@ class GenerationWriter:
         await building.hold_segments(connection, self.base_id, [page.key for page in pages])
         await building.copy_pages(connection, self.base_id, self.generation_id, pages)
 
-    async def prepare_search(self) -> None:
-        """Count the words and links of the complete generation, before readers see it."""
+    async def complete(self) -> int:
+        """Count words and links of the complete generation, before readers see it.
+
+        Also find pages that are nearly the same; how many there are.
+        """
         async with self._context.database.transaction() as connection:
             await hold_lease(connection, self._context.lease)
             await count_words(connection, self.generation_id)
             await count_inbound_links(connection, self.generation_id)
+            return await find_near_duplicates(connection, self.generation_id)
 
     async def finish(self, connection: Connection) -> str | None:
         """Publish inside the transaction that completes the job, or say why not."""
@@ -243,9 +247,13 @@ class GenerationWriter:
             )
             return NOT_PUBLISHED
         swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
-        assert swapped  # the source is locked, and nobody abandons what a running job builds
+        assert (
+            swapped
+        )  # the source is locked, and the generation of a running job is never abandoned
         job = self._context.job
-        await publishing.remember_job(connection, self.source_id, job.kind, job.lasting_payload)
+        await publishing.remember_job(
+            connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at
+        )
         return None
 
 

@@ -58,7 +58,7 @@ class Body:
         """Add what came over the wire."""
         self.wire_size += len(data)
         if self.wire_size > self._limit:
-            raise _too_large("the body goes on", self._limit)
+            raise _too_large("the body is longer", self._limit)
         for piece in self._decoded(data):
             self.size += len(piece)
             if self.size > self._limit:

@@ -94,7 +94,7 @@ class Client:
         await self._resolver.close()
 
     async def fetch(self, request: Request) -> Response:
-        """The complete response, whatever its status; WorkFailed if there is none."""
+        """The complete response with any status; WorkFailed if there is none."""
         limits = request.limits or self._options.limits
         proxy = request.proxy or self._options.proxy
         watch = Stopwatch(time.perf_counter())

@@ -67,7 +67,7 @@ class Channel(ResponseHandler):
 
     def set_exception(self, exc: Any, exc_cause: BaseException = _EXC_SENTINEL) -> None:
         super().set_exception(exc, exc_cause)
-        # a parser error in the middle of a body is not told to its reader, who would wait on
+        # a parser error in a body is not reported to its reader, which would keep waiting
         payload = self._payload
         if payload is not None and not payload.is_eof() and payload.exception() is None:
             known = isinstance(exc, ClientError)
@@ -76,7 +76,7 @@ class Channel(ResponseHandler):
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """How many connections are open at most, in all and to one host (0: no limit of its own)."""
+    """How many connections are open at most, in all and to one host (0: no separate limit)."""
 
     total: int = 100
     per_host: int = 0
@@ -143,7 +143,7 @@ class GuardedConnector(TCPConnector):
         return (req.proxy or req.url).raw_host or ""
 
     def _verify(self, channel: Channel, host: str) -> None:
-        """The address really reached must be allowed, whatever a resolver said before."""
+        """The connected address must be allowed, regardless of earlier DNS answers."""
         assert channel.transport is not None
         peer = channel.transport.get_extra_info("peername")
         channel.peer = str(peer[0]) if peer else ""
@@ -226,7 +226,7 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The operating system's resolver, on threads of its own."""
+    """The operating system's resolver, on separate threads."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="forager-dns")

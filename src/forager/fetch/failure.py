@@ -73,7 +73,7 @@ def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkF
 
 
 def socks_failure(error: Exception, proxy: ProxySpec) -> WorkFailed:
-    """What became of a connection through a SOCKS proxy."""
+    """The result of a connection through a SOCKS proxy."""
     if isinstance(error, ProxyError) and error.error_code in _SOCKS_TARGET:
         return Retry(f"the proxy cannot reach the server: {error}", kind=ErrorKind.NETWORK)
     return proxy_failure(error, proxy.address)
@@ -89,7 +89,7 @@ def _is_proxys_fault(error: Exception, proxy: ProxySpec) -> bool:
 
 
 def _broke_off(error: Exception) -> bool:
-    """Whether the line through a proxy ended before there was an answer: by whom, nobody knows."""
+    """Whether the connection through a proxy ended, by either side, before a response."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)

@@ -120,7 +120,7 @@ class Fetching:
             return self._parts[way]
 
     async def _private_proxies(self, domain: DomainTerms) -> bool:
-        """Whether proxies may be at private addresses: somebody may have added the first one."""
+        """Whether proxies may have private addresses; the first one may have been added since."""
         if not domain.use_proxies:
             return False
         if local_time() >= self._guard_known_until:
@@ -239,7 +239,7 @@ _HEADERS = ("cf-mitigated", "x-datadome", "x-px-block")
 
 
 def is_challenge(response: Response) -> bool:
-    """Whether the answer asks for proof that a person is reading it."""
+    """Whether the response is a captcha or another check for humans."""
     if response.headers.get("cf-mitigated", "").lower() == "challenge":
         return True
     refused = response.status in _REFUSALS

@@ -64,7 +64,7 @@ class Request:
     last_modified: str | None = None
     proxy: ProxySpec | None = None
     limits: Limits | None = None
-    # the URL has failed before: another failure tells little about its host
+    # the URL has failed before: another failure says little about its host
     is_retry: bool = False
     # not a page: waits while pages of the same host do
     is_background: bool = False
@@ -128,7 +128,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     when = _parse_date(text)
     if when is None:
         return None
-    # by the server's own clock where it tells it, so that a skewed one does no harm
+    # by the server's clock where it is sent, so that a skewed clock does no harm
     now = _parse_date(headers.get("Date", "")) or datetime.now(UTC)
     return min(max(0.0, (when - now).total_seconds()), LONGEST_WAIT)
 

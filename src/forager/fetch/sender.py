@@ -44,7 +44,7 @@ class Sender:
         *,
         on_pick: Callable[[int], None] | None = None,
     ) -> Response:
-        """Wait for a slot and fetch; each proxy has slots of its own at each host.
+        """Wait for a slot and fetch; each proxy has separate slots at each host.
 
         `on_pick` is called with the id of each proxy before it is tried.
         """

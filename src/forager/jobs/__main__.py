@@ -36,7 +36,7 @@ def main() -> None:
 
 
 async def _run(assignment: Assignment, settings: Settings, guardian: Guardian) -> None:
-    """One run of one job, from its first look at the database to its last commit."""
+    """One run of one job, from its first query to its last commit."""
     work = assignment.work
     lease = Lease(UUID(work["job_id"]), work["lease"], UUID(assignment.worker_id))
     ticking = asyncio.ensure_future(guardian.keep_ticking())

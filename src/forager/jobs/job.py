@@ -18,7 +18,7 @@ GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """What somebody wants done."""
+    """A job to enqueue."""
 
     kind: str
     payload: dict[str, Any] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class NewJob:
     source_id: str | None = None
     user_id: UUID | None = None
     delay: float = 0.0
-    # the span it was asked for in
+    # the span in which it was requested
     trace: str | None = None
     # where its work is done, which decides on its region
     host: str | None = None
@@ -91,7 +91,7 @@ class JobEvent:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a worker is told about a job it believes to hold."""
+    """The state of a job, for the worker that believes it holds it."""
 
     id: UUID
     status: Status
@@ -129,7 +129,7 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What became of one id: the job after the move, or why there was none."""
+    """The result for one id: the job after the move, or why it was not moved."""
 
     id: UUID
     job: Job | None = None

@@ -28,9 +28,9 @@ class Move:
     name: str
     sources: frozenset[Status]
     target: Status
-    # made by whoever holds the lease, and refused to anybody else
+    # made by the holder of the lease, and refused to all others
     fenced: bool = False
-    # takes the lease away: whoever held it can write no more
+    # revokes the lease: its former holder can no longer write
     revokes: bool = False
     keeps_worker: bool = False
     # only while a runner is still there (True) or no longer there (False)

@@ -68,7 +68,7 @@ class Queue:
         if not jobs:
             return []
         rows = [(new_id(), _checked(job)) for job in jobs]
-        # in one order for everybody: who finds the source of another's waits for that one
+        # in one order for all: a transaction that finds the source of another one waits for it
         ordered = sorted(rows, key=lambda row: row[1].source_id or "")
         async with self._database.connection() as connection:
             made = await store.insert_jobs(connection, ordered, actor=actor)
@@ -80,7 +80,7 @@ class Queue:
             return await _existing(connection, job_id)
 
     async def trace_of(self, job_id: UUID) -> str | None:
-        """The span that a job was asked for in."""
+        """The span in which a job was requested."""
         async with self._database.connection() as connection:
             return await store.select_trace(connection, job_id)
 
@@ -152,12 +152,12 @@ class Queue:
         return await self._first_possible("pause", job_id, moves, actor=actor, reason=reason)
 
     async def resume(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
-        """Continue a paused job from its last commit; one that is still pausing just goes on."""
+        """Continue a paused job from its last commit; one that is still pausing just continues."""
         moves = (lifecycle.RESUME_PAUSING, lifecycle.RESUME_PAUSED)
         return await self._first_possible("resume", job_id, moves, actor=actor, reason=reason)
 
     async def cancel(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
-        """End a job for good; whoever runs it can write no more."""
+        """Cancel a job permanently; its runner can no longer write."""
         return await self._first_possible(
             "cancel",
             job_id,
@@ -190,7 +190,7 @@ class Queue:
             ) from None
 
     async def prune(self, *, older_than: float | None = None) -> int:
-        """Delete finished jobs older than so many seconds (default: the setting), in batches."""
+        """Delete finished jobs older than this many seconds (default: the setting), in batches."""
         age = self.settings.prune_after_days * 86400 if older_than is None else older_than
         if age < 0:
             raise InvalidInput("an age cannot be negative")
@@ -224,7 +224,7 @@ class Queue:
         """Renew leases of one worker; the ids of those renewed.
 
         A lease that is missing from the answer is lost, or its row was locked for a moment:
-        `held` tells the two apart.
+        `held` distinguishes the two.
         """
         if not leases:
             return set()
@@ -245,7 +245,7 @@ class Queue:
         return {row.id: row.status for row in rows if row.lease == number[row.id]}
 
     async def held_by(self, worker_id: UUID) -> list[Lease]:
-        """All leases of one worker, also those it was never told about."""
+        """All leases of one worker, including those it does not know about."""
         async with self._database.connection() as connection:
             return await store.select_held_by(connection, worker_id)
 

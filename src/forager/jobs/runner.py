@@ -74,7 +74,7 @@ class Runner:
             return await self._fail(error)
 
     async def _until_back(self) -> None:
-        """Wait in silence. The guardian bounds it: without the database nobody renews the lease."""
+        """Wait silently. The guardian limits the wait: without the database, the lease expires."""
         while True:
             await asyncio.sleep(RECONNECT_INTERVAL)
             with contextlib.suppress(DatabaseUnavailable):
@@ -129,13 +129,13 @@ class Runner:
                     connection, context.lease, stop_reason=reason or outcome.stop_reason
                 )
         except LeaseLost:
-            # a pausing job keeps its lease, but cannot be completed before somebody resumes it
+            # a pausing job keeps its lease, but cannot be completed before it is resumed
             return await self._leave_paused()
         JOB_RUNS.add("completed")
         return True
 
     async def _leave_paused(self) -> bool:
-        """Leave, unless the job was resumed meanwhile: then go on under the same lease."""
+        """Exit, unless the job was resumed in the meantime: then continue under the same lease."""
         lease = self.context.lease
         if await patiently(lambda: self._queue.park(lease)) is not None:
             JOB_RUNS.add("paused")
@@ -170,7 +170,7 @@ class Runner:
 async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Ask until the database answers. Only for moves that are harmless to repeat.
 
-    The wait is bounded by the guardian: without the database nobody renews the lease.
+    The guardian limits the wait: without the database, the lease expires.
     """
     said = False
     while True:

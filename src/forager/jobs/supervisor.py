@@ -42,7 +42,7 @@ START_DELAY = 10.0
 
 
 class Supervisor:
-    """Runs jobs until told to stop. `only` makes it run that one job and no other."""
+    """Runs jobs until it is stopped. With `only`, it runs only that job."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Supervisor:
         self._revival = Patience(log, "the embedded database does not start")
 
     def stop(self) -> None:
-        """Ask for a graceful stop: no new claims, runners commit and give their jobs back."""
+        """Request a graceful stop: no new claims; runners commit and release their jobs."""
         self._stopping.set()
         self._wake.set()
 
@@ -108,7 +108,7 @@ class Supervisor:
             await asyncio.gather(*background, return_exceptions=True)
 
     async def run_once(self) -> None:
-        """One look at everything: heartbeats, ended runners, states, new jobs."""
+        """One round: heartbeats, ended runners, states, new jobs."""
         await self._beat_if_due()
         await self._settle_ended()
         await self._follow_states()
@@ -117,7 +117,7 @@ class Supervisor:
     # --- the loop --------------------------------------------------------------------------
 
     async def _look_safely(self) -> None:
-        """Look, but do not let a database that is away hold up a stop.
+        """Run a round, but do not let an unreachable database delay a stop.
 
         Nothing that it does may end a worker: runners go on under their own deadline, and the next
         look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
@@ -163,7 +163,7 @@ class Supervisor:
         self._wake.clear()
 
     async def _listen(self) -> None:
-        """Wake the loop on every notification. Polling goes on all the same."""
+        """Wake the loop on every notification. Polling continues as well."""
         while True:
             try:
                 # the first one comes at once: what was sent while we did not listen is not lost
@@ -210,7 +210,7 @@ class Supervisor:
     async def _settle_ended(self) -> None:
         for job_id, runner in list(self.runners.items()):
             if runner.exited.is_set():
-                # forgotten only when recorded: if the database is away, the next look tries again
+                # forgotten only when recorded; during an outage, the next round tries again
                 await self._settle(runner, self._queue)
                 del self.runners[job_id]
 

@@ -64,6 +64,11 @@ AnySource = Annotated[
     ),
 ]
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
+Version = Annotated[Name | None, Field(description="Version label of the source.")]
+Generation = Annotated[
+    Number | None,
+    Field(description="An older generation of the source, by its number; give `source` as well."),
+]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[
     PlainText | None, Field(description="From an earlier answer.", max_length=10_000)
@@ -89,10 +94,8 @@ async def search_docs(
     call: Call,
     query: Annotated[Words, Field(description='Words, "exact phrases", identifiers, -without.')],
     source: AnySource = None,
-    version: Annotated[Name | None, Field(description="Version label of the source.")] = None,
-    generation: Annotated[
-        Number | None, Field(description="An older generation of the source, by its number.")
-    ] = None,
+    version: Version = None,
+    generation: Generation = None,
     path: Annotated[PlainText | None, Field(description="Only below this path.")] = None,
     limit: Limit = 8,
     cursor: Cursor = None,
@@ -131,11 +134,13 @@ async def read_page(
     call: Call,
     url: Url,
     source: AnySource = None,
+    version: Version = None,
+    generation: Generation = None,
     from_line: FromLine = 1,
     max_tokens: MaxTokens = DEFAULT_TOKENS,
 ) -> str:
     """Read a crawled page as markdown; a long one begins with its table of contents."""
-    page = await _page(call, url, source)
+    page = await _page(call, url, _labeled(source, version), generation)
     lines = numbered_lines(as_markdown(page.sections))
     shown = window(lines, from_line, max_tokens)
     answer = views.citation(page)
@@ -143,7 +148,7 @@ async def read_page(
         headings = fitting(views.contents(page.sections), max_tokens // 3)
         answer += ["Contents (for read_section):", fenced("\n".join(headings))]
         shown = window(lines, from_line, max_tokens - max_tokens // 3)
-    call_again = f'read_page(url="{page.document.url}"'
+    call_again = f'read_page(url="{page.document.url}"{_of_generation(page, generation)}'
     return "\n".join([*answer, shown.note(call_again), fenced("\n".join(shown.lines))])
 
 
@@ -155,6 +160,8 @@ async def read_section(
         Field(max_length=2000, description="Anchor, heading, defined name or section_id."),
     ] = None,
     source: AnySource = None,
+    version: Version = None,
+    generation: Generation = None,
     from_line: FromLine = 1,
     max_tokens: MaxTokens = DEFAULT_TOKENS,
 ) -> str:
@@ -163,11 +170,12 @@ async def read_section(
     wanted = section or anchor
     if not wanted:
         raise InvalidInput("no section is named", hint="Give `section`, or a URL with #anchor.")
-    page = await _page(call, address, source)
+    page = await _page(call, address, _labeled(source, version), generation)
     ids = [each for each in page.sections if str(each.id) == wanted]
     found = ids or section_of(page, wanted)
     shown = window(numbered_lines(as_markdown(found)), from_line, max_tokens)
-    call_again = f'read_section(url="{page.document.url}", section="{wanted}"'
+    of_generation = _of_generation(page, generation)
+    call_again = f'read_section(url="{page.document.url}", section="{wanted}"{of_generation}'
     answer = [*views.citation(page), shown.note(call_again), fenced("\n".join(shown.lines))]
     return "\n".join(answer)
 
@@ -340,10 +348,23 @@ def _labeled(source: str | None, version: str | None) -> str | None:
     return f"{source}@{version}"
 
 
-async def _page(call: Call, url: str, source: str | None) -> ReadPage:
+async def _page(
+    call: Call, url: str, source: str | None, generation: int | None = None
+) -> ReadPage:
     return await find_page(
-        call.services.database, url, source_id=source, user_id=call.caller.sees_only
+        call.services.database,
+        url,
+        source_id=source,
+        generation=generation,
+        user_id=call.caller.sees_only,
     )
+
+
+def _of_generation(page: ReadPage, generation: int | None) -> str:
+    """Arguments that a call for more of the same page needs."""
+    if generation is None:
+        return ""
+    return f', source="{page.document.source_id}", generation={generation}'
 
 
 async def _generation_at(call: Call, source: str, at: datetime) -> int:

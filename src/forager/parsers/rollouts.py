@@ -1,4 +1,4 @@
-"""Roll-outs: which version of a parser counts, and which one is tried beside it on some tasks."""
+"""Rollouts: the active version of each parser, and the canary beside it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_in_share(rollout: Rollout, task_id: int) -> bool:
 
 
 class Rollouts:
-    """The plan as a worker sees it: at most a few seconds old."""
+    """The plan as a worker knows it: at most a few seconds old."""
 
     def __init__(self, *, refresh: float = REFRESH_SECONDS) -> None:
         self._refresh = refresh
@@ -101,7 +101,7 @@ class Rollouts:
         return self._plan
 
     async def _load(self, database: Database) -> RolloutPlan:
-        """What a worker begins with is a decision: installing a newer version changes nothing."""
+        """Pin the versions that a worker starts with: installing a newer one changes nothing."""
         plan = await load_plan(database)
         if undecided := plan.undecided():
             async with database.connection() as connection:
@@ -187,7 +187,7 @@ def _newest_other(parser: str, version: str) -> str:
 
 
 async def roll_back(database: Database, parser: str) -> Rollout:
-    """Undo the last step: end the trial, or else return to the version before."""
+    """Undo the last step: end the canary, or return to the previous version."""
     async with database.transaction() as connection:
         known = await store.lock_rollout(connection, parser)
         if known is None or (known.canary_version is None and known.previous_version is None):
@@ -213,7 +213,7 @@ def _undone(known: Rollout) -> Rollout:
     if known.canary_version is not None:
         return replace(known, canary_version=None, canary_share=None)
     assert known.previous_version is not None
-    # who falls back to a version that is not here would get the newest, the one to get rid of
+    # workers replace a version that is not installed by the newest, the one to get rid of
     find(known.parser, known.previous_version)
     return Rollout(known.parser, known.previous_version)
 

@@ -1,7 +1,7 @@
-"""Trials: a version that is read beside the one that counts, until it breaks too often in a row.
+"""Trials of canaries: a canary that breaks its limits too often in a row is ended.
 
-A page that hangs costs its time limit, and the process that reads it. What counts must not wait
-for that page after page: such a trial is ended, and an event says so.
+A page that hangs costs its time limit and the process that parses it. The active version must not
+wait for that on page after page, so the trial is ended with an event.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Trials:
         *,
         to_blame: bool = True,
     ) -> Parsed | None:
-        """What a version on trial makes of a page; None if none is to be tried on it.
+        """The canary's reading of a page; None if no canary applies to it.
 
-        It is not `to_blame` for a page that the version that counts breaks at as well.
+        A canary is not `to_blame` for a page that breaks the active version as well.
         """
         versions = tried_versions(page.url, active, self._going_on(plan, canary))
         if versions is None:
@@ -86,12 +86,12 @@ class Trials:
         try:
             await suspend(self._database, parser, version, reason)
         except TROUBLE as error:
-            # this worker tries it no more all the same; others find out for themselves
+            # this worker stops the trial all the same; others will meet the limit themselves
             log.warning("the end of a trial was not noted", parser=parser, reason=str(error))
 
 
 async def suspend(database: Database, parser: str, version: str, reason: str) -> bool:
-    """End a trial that breaks its limits, and tell of it; False if somebody has ended it before."""
+    """End a trial that breaks its limits, with an event; False if it was ended before."""
     async with database.transaction() as connection:
         ended = await end_trial(connection, parser, version)
         if ended is None:

@@ -52,7 +52,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """A pause was taken back before the process had left."""
+    """A pause was revoked before the process had exited."""
 
 
 @dataclass(frozen=True, slots=True)

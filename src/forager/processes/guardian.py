@@ -37,7 +37,7 @@ from forager.settings import Settings
 
 NAP = 1.0
 TICK_INTERVAL = 1.0
-# how long a process goes on whose supervisor has died
+# how long a process continues after its supervisor died
 ORPHAN_LIMIT = 15.0
 
 Order = Stop | Continue
@@ -148,7 +148,7 @@ class Guardian:
 
 
 def join_supervisor() -> tuple[Assignment, Settings, Guardian]:
-    """What a supervised process does first: whatever hangs from here on, it ends in time."""
+    """First step of a supervised process: from here on, it ends in time even if it hangs."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     assignment = receive_assignment(control)

@@ -1,4 +1,4 @@
-"""A process that works on hostile input: whatever breaks its limits costs one answer, no more."""
+"""A process for hostile input: input that exceeds its limits costs one answer, nothing else."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
@@ -33,11 +34,12 @@ def look_for_cycles_seldom() -> None:
 
 def die_with_parent() -> None:
     """End with the process that asks, even in the middle of a question that never ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.platform == "linux":  # elsewhere it ends at the end of its input
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(answer: Answering) -> None:
-    """Answer until there are no more questions."""
+    """Answer requests until the input ends."""
     die_with_parent()
     look_for_cycles_seldom()
     try:
@@ -63,7 +65,7 @@ def _serve(answer: Answering, reader: BinaryIO, writer: BinaryIO) -> None:
         try:
             answered = answer(request, blobs[0] if blobs else b"")
         except MemoryError:
-            # whatever the page had built up is still referred to: start again with a clean slate
+            # objects of the page are still referenced: restart with a fresh process
             os._exit(OUT_OF_MEMORY)
         except Exception as error:  # a page that breaks the code is a failed page, not a failed job
             answered = {"error": f"{type(error).__name__}: {error}"}, []

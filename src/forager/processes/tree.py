@@ -44,7 +44,7 @@ def exists_marked(prefix: str) -> bool:
 def resident_mb(pid: int) -> float:
     """Resident memory of a process and everything below it, browsers aside.
 
-    A browser has a limit of its own, and shares most of what its many processes seem to hold.
+    A browser has a separate limit, and its processes share most of the memory they appear to use.
     """
     total = 0
     with contextlib.suppress(psutil.Error):

@@ -85,7 +85,7 @@ class Effort:
     def add(self, pid: int, question: int | None, interval: float) -> None:
         """Add what was used since the last look, which should have been `interval` ago.
 
-        If it was longer ago, this process did not run either, and the time counts for nobody.
+        If it was longer ago, this process did not run either, and the time is not counted.
         """
         now = time.monotonic()
         passed, self._last_look = min(now - self._last_look, 2 * interval), now

@@ -18,8 +18,8 @@ import orjson
 
 from forager.analytics.lake import SUFFIX, lake_folder, read_manifest, sync_folder
 from forager.analytics.sync import sync
+from forager.archive.local import whole_file
 from forager.archive.options import archive_options
-from forager.archive.wholefile import whole_file
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput
 from forager.hints import Hint, action

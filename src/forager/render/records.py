@@ -1,7 +1,8 @@
 """What is archived of a rendered page: its static response, what it loaded, and the page itself.
 
-The three records follow one another and have one reference, so that whatever copies, exports or
-keeps the page does so with all of them. Read as a response, they are the rendered page.
+These records, and a picture of the page if one was requested, follow one another and have one
+reference, so that whatever copies, exports or keeps the page does so with all of them. Read as a
+response, they are the rendered page.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from forager.archive.reader import parse_response, read_records
-from forager.archive.record import ConversionRecord, MetadataRecord, pack
+from forager.archive.record import DerivedRecord, MetadataRecord, Record, pack
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.fetch.response import Response, Timing
@@ -34,8 +35,11 @@ def rendered_response(response: Response, page: RenderedPage) -> Response:
 def pack_page(url: str, page: RenderedPage, static: bytes) -> bytes:
     """The packed records of a page; `static` is the packed record of its static response."""
     now = datetime.now(UTC)
-    resources = pack(MetadataRecord(url, now, _listed(page)))
-    return static + resources + pack(ConversionRecord(url, now, page.html, RENDERED_TYPE))
+    records: list[Record] = [MetadataRecord(url, now, _listed(page))]
+    if page.screenshot:
+        records.append(DerivedRecord("resource", url, now, page.screenshot, "image/png"))
+    records.append(DerivedRecord("conversion", url, now, page.html, RENDERED_TYPE))
+    return b"".join((static, *map(pack, records)))
 
 
 async def read_static(storage: Storage, ref: ArchiveRef) -> Response | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from pathlib import Path
 
 _CLONE_NEWUSER = 0x10000000
@@ -36,6 +37,8 @@ def leave_network() -> bool:
     A process in its own network namespace reaches nothing, not even loopback. The user namespace
     also makes root an ordinary user, so that Chromium can use its sandbox.
     """
+    if sys.platform != "linux":
+        return False
     uid, gid = os.getuid(), os.getgid()
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         return False

@@ -29,7 +29,7 @@ class Service:
     """Run `step` every `every` seconds, at a random moment of the second half of each interval.
 
     A step that handles a full `chunk` is repeated at once. `first_within` bounds the wait before
-    the first step (0: none; by default the interval). `resources` opens whatever the steps share;
+    the first step (0: none; by default the interval). `resources` opens what the steps share;
     the supervisor opens it again after an unexpected error. `stuck_after` bounds the seconds of a
     step before it is reported as stuck; it is not canceled, because that could hide the cause.
     """

@@ -13,7 +13,7 @@ from forager.settings.values import Seconds
 BROKER_SCHEMES = ("amqp://", "amqps://")
 SEARCH_SCHEMES = ("http://", "https://")
 CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
-# otherwise they end the host, and the password is told as a port or a path that is wrong
+# otherwise they end the host, and an error message shows the password as a wrong port or path
 ESCAPED = "; in a password, write / ? # @ [ ] as %2F %3F %23 %40 %5B %5D"
 
 
@@ -53,7 +53,7 @@ class EngineSettings(BaseModel):
     search: Search = Field(
         default=Search.POSTGRES,
         description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
-        " it (OpenSearch, or an Elasticsearch that speaks the same).",
+        " it. Elasticsearch is untested.",
     )
     opensearch_url: SecretStr | None = Field(
         default=None,
@@ -74,7 +74,7 @@ class EngineSettings(BaseModel):
         " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.",
     )
     embeddings_model: str = Field(
-        default="nomic-embed-text", description="The model that such a server is asked for."
+        default="nomic-embed-text", description="Model to request from the embedding server."
     )
     embeddings_key: SecretStr | None = Field(
         default=None, description="The API key of such a server."

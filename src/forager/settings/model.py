@@ -59,7 +59,7 @@ class GroundSettings(BaseModel):
     @field_validator("home", mode="after")
     @classmethod
     def _absolute(cls, home: Path) -> Path:
-        """Whatever was written, one spelling: processes meet in this folder by its name."""
+        """Normalize the path: processes find each other by the name of this folder."""
         if home == Path():
             raise ValueError("the home folder must be named; use an absolute path")
         try:

@@ -12,7 +12,7 @@ from forager.settings.values import DAY, Names, Seconds, SecondsOrZero, length_o
 class ProductSettings(BaseModel):
     recrawl_every: Seconds = Field(
         default=86400.0,
-        description="How often a task is crawled where neither it nor its domain says so.",
+        description="Recrawl interval of tasks for which neither the task nor its domain sets one.",
     )
     revisit_changed: bool = Field(
         default=True,

@@ -15,7 +15,7 @@ from hashlib import blake2b
 import orjson
 import psycopg
 
-from forager.access.errors import Forbidden, Unauthorised
+from forager.access.caller import Forbidden, Unauthorised
 from forager.errors import DatabaseUnavailable, NotFound, NotYet
 from forager.logs import get_logger
 from forager.web.rendering import live_blocks

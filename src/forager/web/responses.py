@@ -32,6 +32,7 @@ class ShownResponse:
     ip: str | None
     protocol: str | None
     truncated: str | None
+    has_picture: bool
 
 
 def shown_response(stored: ArchivedResponse) -> ShownResponse:
@@ -47,6 +48,7 @@ def shown_response(stored: ArchivedResponse) -> ShownResponse:
         stored.ip,
         stored.protocol,
         stored.truncated,
+        bool(stored.picture),
     )
 
 

@@ -19,7 +19,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from forager.access.errors import Forbidden
+from forager.access.caller import Forbidden
 from forager.secrets import SecretsUnavailable, Vault
 from forager.web.forms import Form
 

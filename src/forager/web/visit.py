@@ -7,8 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from forager.access.caller import LOCAL, Caller, Scope
-from forager.access.errors import Unauthorised
+from forager.access.caller import LOCAL, Caller, Scope, Unauthorised
 from forager.access.keys import any_key, caller_of
 from forager.api.authentication import is_local
 from forager.api.services import Services

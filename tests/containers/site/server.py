@@ -33,4 +33,5 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-ThreadingHTTPServer(("", 8000), Handler).serve_forever()
+if __name__ == "__main__":
+    ThreadingHTTPServer(("", 8000), Handler).serve_forever()

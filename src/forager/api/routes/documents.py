@@ -181,6 +181,13 @@ class TrackedAs(View):
     last_at: Time | None
 
 
+class NearDuplicates(View):
+    """Pages that say nearly the same."""
+
+    pages: int = Field(description="How many.")
+    urls: list[str] = Field(description="The first few.")
+
+
 class Explanation(View):
     """The outcome of a URL, why, and what would happen now."""
 
@@ -200,6 +207,9 @@ class Explanation(View):
     attempts: int | None
     rendering: str | None = Field(
         description="Whether the page was rendered in a browser, and why; null: it is no page."
+    )
+    near_duplicates: NearDuplicates | None = Field(
+        description="Pages of the same crawl with nearly the same text, which are kept as well."
     )
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
     outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")

@@ -1,4 +1,4 @@
-"""Parsers: which version of each counts, how well they read, and how two compare."""
+"""Parsers: active versions, success rates, rollouts and backtests."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ Name = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["amazon
 
 @router.get("")
 async def list_parsers(here: Here, caller: Reader) -> Parsers:
-    """Parsers: versions, patterns, what counts, what is tried, and how well they read."""
+    """List parsers: versions, patterns, status and success rates."""
     return Parsers.of(await overview(here.database, here.settings))
 
 
@@ -214,14 +214,14 @@ async def rates(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Listed[ParserRate]:
-    """How well each version reads each domain: of its last 100 pages, and in 7 days."""
+    """List the success rate of each version by domain: last 100 pages, and last 7 days."""
     page = await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
     return listed(page, ParserRate.of)
 
 
 @router.post("/{name}/rollout")
 async def rollout(name: Name, order: RolloutOrder, here: Here, caller: Admin) -> Rollout:
-    """Let a version count from now on; with `canary`, try it on some tasks first."""
+    """Activate a version; with `canary`, run it on a share of the tasks first."""
     load_parsers(here.settings.parser_modules)
     done = await roll_out(here.database, here.settings, name, order.version, canary=order.canary)
     return Rollout.of(done)
@@ -229,14 +229,14 @@ async def rollout(name: Name, order: RolloutOrder, here: Here, caller: Admin) ->
 
 @router.post("/{name}/rollback")
 async def rollback(name: Name, here: Here, caller: Admin) -> Rollout:
-    """Undo the last step: end a trial, or else return to the version before."""
+    """Undo the last step: end the canary, or return to the previous version."""
     load_parsers(here.settings.parser_modules)
     return Rollout.of(await roll_back(here.database, name))
 
 
 @router.post("/{name}/backtest")
 async def backtest(name: Name, order: BacktestOrder, here: Here, caller: Admin) -> BacktestReport:
-    """Read archived pages with two versions and say what differs; nothing is fetched or stored.
+    """Parse archived pages with two versions and return the differences. Stores nothing.
 
     It is answered when it is done: at most 500 pages and a minute, one at a time.
     """

@@ -43,7 +43,7 @@ COLUMNS: LiteralString = f"""
 """
 
 
-# --- for whoever writes segments; these fetch nothing, so they can be part of a pipeline --------
+# --- for writers of segments; these fetch nothing, so they can be part of a pipeline --------
 
 
 async def register_segment(
@@ -152,7 +152,7 @@ async def select_going(connection: Connection) -> list[str]:
 
 
 async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
-    """Where in a segment somebody believes a record to be."""
+    """Where a row expects a record in a segment."""
     cursor = await connection.execute(
         """
         SELECT segment_offset, segment_length
@@ -166,7 +166,7 @@ async def select_references(connection: Connection, segment: str) -> list[Archiv
 
 
 async def select_referred_names(connection: Connection) -> list[tuple[str, int]]:
-    """Segments that rows refer to although they have no row of their own, with how many do."""
+    """Segments that rows refer to although they have no row, with their number."""
     cursor = await connection.execute(
         """
         SELECT segment, count(*)
@@ -264,7 +264,7 @@ async def select_now(connection: Connection) -> datetime:
 
 
 async def lock_closed_segment(connection: Connection, name: str) -> bool:
-    """Lock a segment's row if nobody can write to the segment any more, and no merge keeps it.
+    """Lock a segment's row if the segment can no longer be written, and no merge keeps it.
 
     A lease that has ended never comes back, and whoever wrote under it has committed by then, so
     the statements that follow see every reference there will ever be.

@@ -40,7 +40,7 @@ class SmallSegment:
 async def select_small(
     connection: Connection, *, below: int, owner: str, fewest: int, limit: int
 ) -> list[SmallSegment]:
-    """Closed segments that rows refer to and nobody merges, if their owner has enough of a tier."""
+    """Closed, referenced segments outside merges, if their owner has enough of a tier."""
     cursor = connection.cursor(row_factory=class_row(SmallSegment))
     await cursor.execute(
         f"""
@@ -115,7 +115,7 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
 
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Those that are still there, and that nobody can write to."""
+    """Segments that still exist and can no longer be written."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         f"""

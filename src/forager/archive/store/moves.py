@@ -58,7 +58,7 @@ async def mark_moved(connection: Connection, name: str, place: str) -> bool:
 
 
 async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:
-    """Say that a place has them no more."""
+    """Record that a location no longer has them."""
     await connection.execute(
         "UPDATE archive_segments SET moved_to = NULL WHERE name = ANY(%s) AND moved_to = %s",
         (list(names), place),

@@ -175,7 +175,9 @@ def _why(report: CrawlReport) -> str | None:
     job = report.job
     if _was_refused(report) and report.generation is not None and report.generation.note:
         return report.generation.note
-    # a job that goes on keeps the error of its last run
+    if job.stop_reason == "finished":
+        return None
+    # a job that continues keeps the error of its last run
     return job.stop_reason or (job.error_message if job.status in FINISHED else None)
 
 

@@ -11,7 +11,7 @@ from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped
-from forager.cli.output import say, short_time, show_json, write
+from forager.cli.output import counted, say, short_time, show_json, write
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @grouped
 def fetch(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="What to fetch.")],
+    url: Annotated[str, typer.Argument(help="URL to fetch.")],
     request: RequestOptions,
     body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
     render: Annotated[
@@ -147,7 +147,7 @@ def explain(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
     job: Annotated[
-        str | None, typer.Option(help="In this crawl.", show_default="the latest that knows it")
+        str | None, typer.Option(help="Job to look in.", show_default="the latest that knows it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -184,6 +184,10 @@ def _show_fate(explanation: Explanation) -> None:
         say(f"job {explanation.job_id}")
     if explanation.rendering:
         say(explanation.rendering)
+    if (near := explanation.near_duplicates) is not None:
+        say(f"kept, although {counted(near.pages, 'page')} of the crawl have nearly the same text:")
+        for url in near.urls:
+            say(f"  {url}")
     if explanation.duplicate_of:
         say(f"same as {explanation.duplicate_of}")
     if carried := explanation.carried_over:

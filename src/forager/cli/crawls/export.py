@@ -51,11 +51,11 @@ def export(
         str,
         typer.Argument(
             metavar="JOB|SOURCE",
-            help="A job's id or its beginning; for markdown, llms and llms-full a source.",
+            help="Job ID or a unique prefix; for markdown, llms and llms-full a source.",
         ),
     ],
     format_: Annotated[
-        Format, typer.Option("--format", "-f", help="What kind of file.")
+        Format, typer.Option("--format", "-f", help="Output format.")
     ] = Format.JSONL,
     output: Annotated[
         str,
@@ -63,7 +63,7 @@ def export(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where to; - is standard output. With"
+            help="Output file; - for standard output. With"
             " --format markdown, a name without .jsonl is a folder.",
         ),
     ] = STDOUT,

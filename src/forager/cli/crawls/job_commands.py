@@ -97,7 +97,7 @@ def retry_failed(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
     from forager.access.caller import LOCAL
     from forager.crawl.admission import RetriedUrls
     from forager.crawl.admission import retry_failed as start

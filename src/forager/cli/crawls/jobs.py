@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forager.jobs.queue import Queue
     from forager.jobs.workers import JobReport
 
-app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
+app = typer.Typer(help="List, pause, resume, cancel and retry jobs.", no_args_is_help=True)
 
 STYLES = {
     "pending": "",
@@ -44,7 +44,7 @@ def list_jobs(
     kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
     source: Annotated[str | None, typer.Option(help="Only jobs of this source.")] = None,
     limit: Limit = 50,
-    cursor: Annotated[str | None, typer.Option(help="Continue where a list was cut.")] = None,
+    cursor: Annotated[str | None, typer.Option(help="Return results after this cursor.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
@@ -82,12 +82,12 @@ _COLUMNS: output.Columns = {
     "NOTE…": _note,
 }
 _EVENT_COLUMNS: output.Columns = {
-    "AT": "at",
-    "MOVE": "move",
-    "TO": lambda event: (event.to_status, STYLES[event.to_status]),
+    "TIME": "at",
+    "EVENT": "move",
+    "STATUS": lambda event: (event.to_status, STYLES[event.to_status]),
     "LEASE>": "lease",
-    "WHO": "actor",
-    "WHY~": "reason",
+    "ACTOR": "actor",
+    "REASON~": "reason",
 }
 
 
@@ -190,7 +190,7 @@ def events(
     context: typer.Context,
     job_id: JobId,
     limit: Limit = 100,
-    cursor: Annotated[int, typer.Option(min=0, help="Continue where a list was cut.")] = 0,
+    cursor: Annotated[int, typer.Option(min=0, help="Return results after this cursor.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """List a job's history, oldest first."""
@@ -242,7 +242,9 @@ def prune(
     context: typer.Context,
     older_than_days: Annotated[
         float | None,
-        typer.Option(min=0, max=36500, help="Age of the jobs to delete.", show_default="setting"),
+        typer.Option(
+            min=0, max=36500, help="Delete jobs older than this many days.", show_default="setting"
+        ),
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,

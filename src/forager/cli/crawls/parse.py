@@ -67,16 +67,16 @@ def parse(
         str | None,
         typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
     ] = None,
-    kind: Annotated[Kind, typer.Option(help="What to look for in the page.")] = Kind.DOCUMENT,
+    kind: Annotated[Kind, typer.Option(help="What to extract.")] = Kind.DOCUMENT,
     source: Annotated[
         str | None,
-        typer.Option(help="Remove what the pages of this source have in common, and show it."),
+        typer.Option(help="Remove boilerplate learned for this source, and list it."),
     ] = None,
     *,
     request: RequestOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a crawl makes of one page: its text and sections, or the product it sells."""
+    """Show what Forager extracts from one page: text and sections, or a product."""
     if source is not None and kind is Kind.PRODUCT:
         raise InvalidInput("--source is for documents")
     repeated = None if source is None else with_database(context, partial(_repeated, source))
@@ -257,7 +257,7 @@ def show_product(parsed: ParsedProduct) -> None:
         for name, text in _words(product).items()
         if text
     ]
-    show_table({"": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": {}, "FROM": {}}, rows)
+    show_table({"": {"style": "bold"}, "VALUE": {"cut": True}, "CONFIDENCE": {}, "FROM": {}}, rows)
     note(f"read by {parsed.parser} {parsed.version}")
 
 

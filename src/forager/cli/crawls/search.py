@@ -136,13 +136,15 @@ def search(
         str | None, typer.Option(help="Only pages in this language, such as en.")
     ] = None,
     kind: Annotated[Kind | None, typer.Option(help="Only sections of this kind.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MAX_HITS, help="How many to show at most.")] = 10,
+    limit: Annotated[
+        int, typer.Option(min=1, max=MAX_HITS, help="Maximum number of results.")
+    ] = 10,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search what was crawled and published. Words that begin with - go behind a --.
+    """Search what was crawled and published. Put words that begin with - after --.
 
-    The word reindex alone goes behind one too: `forager search reindex` is a command.
+    `forager search -- reindex` searches for the word; `forager search reindex` is a command.
     """
     from forager.documents.search import SearchRequest, SectionKind
     from forager.documents.search.hit import preferred_language

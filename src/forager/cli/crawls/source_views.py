@@ -167,3 +167,8 @@ def show_check(check: SourceCheck) -> None:
             say(f"  {page.url}  {on_one_line(details(page))}")
         if found.count > _LISTED:
             say(f"  … {found.count - _LISTED} more; --json lists them")
+    near = check.near_duplicates
+    clusters = counted(near.clusters, "cluster")
+    say(f"nearly the same text: {counted(near.pages, 'page')} in {clusters}")
+    for cluster in near.largest[:_LISTED]:
+        say(f"  {cluster.pages} pages: {cluster.first_url} … {cluster.last_url}")

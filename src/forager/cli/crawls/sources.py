@@ -85,12 +85,14 @@ def _show(planned: Sequence[Planned]) -> None:
 
 
 app = typer.Typer(
-    help="What was crawled: generations, differences, publishing, refreshing.", no_args_is_help=True
+    help="Sources: generations, differences, publishing, refreshing.", no_args_is_help=True
 )
 
 app.command()(apply)
 
-SourceId = Annotated[str, typer.Argument(metavar="SOURCE", help="A source; by default its host.")]
+SourceId = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="Name of the source; by default its host.")
+]
 Number = Annotated[
     int | None, typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.")
 ]
@@ -161,7 +163,8 @@ def diff(
     context: typer.Context,
     source: SourceId,
     old: Annotated[
-        int | None, typer.Argument(metavar="[OLD]", min=1, help="Default: what NEW was built on.")
+        int | None,
+        typer.Argument(metavar="[OLD]", min=1, help="Default: the generation NEW is based on."),
     ] = None,
     new: Annotated[
         int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
@@ -170,7 +173,7 @@ def diff(
         bool, typer.Option("--sections", help="Show the changed sections as unified diffs.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="How many pages to show at most.")
+        int, typer.Option(min=1, max=1_000_000, help="Maximum number of pages to show.")
     ] = 10_000,
     as_json: AsJson = False,
 ) -> None:
@@ -203,7 +206,7 @@ def publish(
     source: SourceId,
     generation: Number = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if the quality gate refused it.")
+        bool, typer.Option("--force", help="Publish even if the quality gate rejected it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -268,13 +271,11 @@ def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -
 def schedule(
     context: typer.Context,
     source: SourceId,
-    every: Annotated[
-        str | None, typer.Option(help="Refresh this often: 30min, 12h, 1d, 1w.")
-    ] = None,
+    every: Annotated[str | None, typer.Option(help="Refresh interval: 30min, 12h, 1d, 1w.")] = None,
     cron: Annotated[
         str | None, typer.Option(help="Refresh by a cron expression, in UTC: '30 4 * * *'.")
     ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Refresh only when asked.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Turn the schedule off.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""

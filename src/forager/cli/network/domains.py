@@ -113,7 +113,9 @@ class DomainOptions:
 @app.command("list")
 def list_(
     context: typer.Context,
-    active: Annotated[bool | None, typer.Option("--active/--inactive", help="Only these.")] = None,
+    active: Annotated[
+        bool | None, typer.Option("--active/--inactive", help="Only active or inactive domains.")
+    ] = None,
     slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
     region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
     limit: Limit = 100,

@@ -142,7 +142,7 @@ Answer = TypeVar("Answer")
 
 app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
-ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="Ids of proxies.")]
+ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of proxies.")]
 
 
 @app.command()
@@ -264,7 +264,7 @@ def enable(context: typer.Context, ids: ProxyIds) -> None:
 def disable(
     context: typer.Context,
     ids: ProxyIds,
-    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
 ) -> None:
     """Stop using proxies until they are enabled again."""
     _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))

@@ -61,7 +61,7 @@ SecretFile = Annotated[
 @app.command()
 def add(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where events are posted to.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL that events are posted to.")],
     kind: Annotated[
         list[str] | None,
         typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
@@ -107,7 +107,7 @@ def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def set_(
     context: typer.Context,
     webhook: WebhookId,
-    url: Annotated[str | None, typer.Option(help="Where events are posted to.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL that events are posted to.")] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,7 +177,7 @@ def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) 
 def disable(
     context: typer.Context,
     webhook: WebhookId,
-    reason: Annotated[str | None, typer.Option(help="Why; shown in the list.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Stop deliveries to a webhook until it is enabled again."""

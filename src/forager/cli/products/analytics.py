@@ -22,7 +22,7 @@ app = typer.Typer(
 
 @app.command()
 def sync(context: typer.Context, as_json: AsJson = False) -> None:
-    """Copy what is new to the lake of Parquet files, and to ClickHouse if there is a server.
+    """Copy new data to the lake of Parquet files and, if configured, to ClickHouse.
 
     The next run resumes an interrupted one.
     """

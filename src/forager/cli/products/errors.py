@@ -45,7 +45,7 @@ class ErrorOptions:
 
     domain: Domain = None
     type_: str | None = option("Only network, http, parse, validation or other.", "--type")
-    since: str | None = option("Only of the last 30min, 12h, 7d.")
+    since: str | None = option("Only the last 30min, 12h or 7d.")
 
     def filter(self, message: str | None = None, task: int | None = None) -> ErrorFilter:
         from forager.tasks.errors import error_filter
@@ -84,13 +84,11 @@ def errors(
 @grouped
 def show(
     context: typer.Context,
-    error_id: Annotated[
-        int | None, typer.Argument(metavar="[ID]", help="One error in full.")
-    ] = None,
+    error_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="ID of one error.")] = None,
     *,
     options: ErrorOptions,
-    message: Annotated[str | None, typer.Option(help="Only those of this group's message.")] = None,
-    task: Annotated[int | None, typer.Option(help="Only of this task.")] = None,
+    message: Annotated[str | None, typer.Option(help="Only errors with this message.")] = None,
+    task: Annotated[int | None, typer.Option(help="Only errors of this task.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -150,7 +148,7 @@ letters_app = typer.Typer(
 )
 
 Cause = Annotated[
-    str | None, typer.Option(help="Only with this cause: network, timeout, http_client, …")
+    str | None, typer.Option(help="Only this cause: network, timeout, http_client, …")
 ]
 
 

@@ -1,4 +1,4 @@
-"""`forager parsers`: site parsers, how well they read, and which version of each counts."""
+"""`forager parsers`: site parsers, their success rates, and the active version of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 
 @app.command("list")
 def list_(context: typer.Context, as_json: AsJson = False) -> None:
-    """List parsers: versions, patterns, what counts, what is tried, and how well they read."""
+    """List parsers with their versions, patterns, rollout state and success rates."""
     from forager.cli.products import parser_views as views
     from forager.parsers.overview import overview
 
@@ -53,7 +53,7 @@ def rates(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how well each version reads each domain: of its last 100 pages, and in 7 days."""
+    """Show the success rate of each version per domain: last 100 pages, last 7 days."""
     from forager.cli.products import parser_views as views
     from forager.parsers.rates import list_rates
 
@@ -80,7 +80,7 @@ def rollout(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Activate a version; with --canary, try it on some tasks first."""
+    """Activate a version; with --canary, run it on a share of the tasks first."""
     from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_out
 
@@ -94,7 +94,7 @@ def rollout(
 
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
-    """Undo the last step: end a trial, or else return to the version before."""
+    """Undo the last step: end the canary, or return to the previous version."""
     from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_back
 
@@ -116,11 +116,11 @@ def backtest(
         bool, typer.Option("--history", help="All pages that are kept, not the newest of each.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="How many pages to read at most.")
+        int, typer.Option(min=1, max=10_000_000, help="Maximum number of pages to read.")
     ] = 1000,
     as_json: AsJson = False,
 ) -> None:
-    """Read archived pages with two versions and show what differs; nothing is fetched or stored."""
+    """Parse archived pages with two versions and show differences; stores nothing."""
     from forager.cli.products import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
@@ -152,7 +152,7 @@ def run_fixtures(
     module: Module = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read saved pages and compare with what is expected of them (default: this folder's)."""
+    """Run parsers on saved pages and compare the fields with the expected ones."""
     from forager.cli.products import parser_views as views
     from forager.parsers.fixtures import check_fixture, find_fixtures
 
@@ -174,22 +174,25 @@ def run_fixtures(
 @app.command()
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the parser.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the parser.")],
     pattern: Annotated[
-        list[str], typer.Option(help="URLs that it reads: 'shop.example/item/*' (repeatable).")
+        list[str],
+        typer.Option(help="URL pattern that it handles: 'shop.example/item/*' (repeatable)."),
     ],
     page: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="FILE_OR_URL", help="A page to begin with; a task's is not fetched."
+            "--from",
+            metavar="FILE_OR_URL",
+            help="Page for the first fixture; the stored page of a task is not fetched again.",
         ),
     ] = None,
     url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Where to write.")] = Path(),
+    folder: Annotated[Path, typer.Option("--dir", help="Folder to write to.")] = Path(),
     allow_private: AllowPrivate = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a new parser to begin with: a module and, from a page, its first fixture."""
+    """Create a new parser: a module and, if a page is given, its first fixture."""
     from forager.cli.products import parser_views as views
     from forager.parsers.scaffold import write_parser
 

@@ -92,7 +92,7 @@ def _show_fields(product: ProductRecord) -> None:
         if value not in (None, "")
     ]
     show_table(
-        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "SURE": RIGHT, "FROM": {}}, rows
+        {"FIELD": {"style": "bold"}, "VALUE": {"cut": True}, "CONFIDENCE": RIGHT, "FROM": {}}, rows
     )
 
 
@@ -184,20 +184,20 @@ _EXTRACTION_COLUMNS: Columns = {
     "PARSER": lambda found: f"{found.parser} {found.parser_version}",
     "ROLE": "role",
     "OUTCOME": "outcome",
-    "WHY": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
+    "REASON": lambda found: found.error_message or ", ".join(p["message"] for p in found.problems),
 }
 _ATTEMPT_COLUMNS: Columns = {
     "WHEN": "finished_at",
     "STAGE": "stage",
     "OUTCOME": "outcome",
     "HTTP>": "http_status",
-    "WHY": "error_message",
+    "REASON": "error_message",
 }
 
 
 def _show_visits(details: ProductDetails) -> None:
     if details.extractions:
-        say("\nwhat was read", "bold")
+        say("\nextractions", "bold")
         show_rows(_EXTRACTION_COLUMNS, details.extractions)
     if details.attempts:
         say("\nattempts", "bold")

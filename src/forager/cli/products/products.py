@@ -41,20 +41,22 @@ if TYPE_CHECKING:
 class ProductOptions:
     """Options that select products."""
 
-    min_price: str | None = option("At least this price.", metavar="AMOUNT")
-    max_price: str | None = option("At most this price.", metavar="AMOUNT")
-    currency: str | None = option("Priced in this currency.", metavar="CODE")
+    min_price: str | None = option("Minimum price.", metavar="AMOUNT")
+    max_price: str | None = option("Maximum price.", metavar="AMOUNT")
+    currency: str | None = option("Only products priced in this currency.", metavar="CODE")
     availability: Annotated[
         list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
     ] = None
-    min_rating: str | None = option("At least this rating.", metavar="STARS")
-    brand: str | None = option("Of this brand.")
-    category: str | None = option("With this in its path: 'Shoes', 'Men > Shoes'.")
-    domain: str | None = option("Of this host, of hosts below it, or of the domain that covers it.")
+    min_rating: str | None = option("Minimum rating.", metavar="STARS")
+    brand: str | None = option("Only this brand.")
+    category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
+    domain: str | None = option("Only this host, its subdomains, or the domain that covers it.")
     changed_since: str | None = option(
         "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
     )
-    problems: bool | None = option("With problems, or without any.", "--problems/--no-problems")
+    problems: bool | None = option(
+        "Only products with, or without, problems.", "--problems/--no-problems"
+    )
 
     def filters(self, **more: Any) -> Filters:
         from forager.products.filters import Filters
@@ -193,8 +195,10 @@ class Format(StrEnum):
 def list_(
     context: typer.Context,
     options: ProductOptions,
-    sku: Annotated[str | None, typer.Option(help="With this SKU.")] = None,
-    gtin: Annotated[str | None, typer.Option(help="With this GTIN, EAN or UPC.")] = None,
+    sku: Annotated[str | None, typer.Option(help="Only products with this SKU.")] = None,
+    gtin: Annotated[
+        str | None, typer.Option(help="Only products with this GTIN, EAN or UPC.")
+    ] = None,
     order: Annotated[Order, typer.Option(help="Sort order.")] = Order.NEWEST,
     limit: Limit = 20,
     cursor: Cursor = None,
@@ -266,7 +270,7 @@ def search(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search names, brands, categories and descriptions. Words with a - go behind a --."""
+    """Search names, brands, categories and descriptions. Put words that begin with - after --."""
     from forager.cli.products import product_views as views
     from forager.index.engine import open_engine
     from forager.products.search import search_products
@@ -298,7 +302,7 @@ def search(
 def export(
     context: typer.Context,
     format_: Annotated[
-        Format, typer.Option("--format", "-f", help="What kind of file.")
+        Format, typer.Option("--format", "-f", help="Output format.")
     ] = Format.JSONL,
     output: Output = STDOUT,
     prices: Annotated[
@@ -321,7 +325,7 @@ def export(
     options: ProductOptions,
     force: Force = False,
 ) -> None:
-    """Write products to a file: CSV, JSON lines or Parquet. It appears when it is complete."""
+    """Write products to a file, which appears once it is complete: CSV, JSON lines, Parquet."""
     from forager.products.export import Export, ExportContent, ExportFormat
 
     if since is not None and not prices:
@@ -419,7 +423,7 @@ def image(
 
 @app.command()
 def stats(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show numbers about all products."""
+    """Show statistics of all products."""
     from forager.cli.products import product_views as views
     from forager.products.service import product_stats
 

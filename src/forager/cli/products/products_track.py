@@ -32,7 +32,7 @@ def track(
     ] = None,
     every: Annotated[
         str | None,
-        typer.Option(help="Crawl this often: 30m, 6h, 1d, 1w.", show_default="the domain's"),
+        typer.Option(help="Recrawl interval: 30m, 6h, 1d, 1w.", show_default="the domain's"),
     ] = None,
     priority: Annotated[
         int | None, typer.Option(min=0, max=9, help="Higher runs first.", show_default="5")

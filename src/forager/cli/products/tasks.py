@@ -106,7 +106,7 @@ def show(
     task: Annotated[str, typer.Argument(metavar="TASK", help="A task's number, or its URL.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show one task: when it comes next, why it does not run now, its last attempts."""
+    """Show one task: its next visit, why it is not running now, and its last attempts."""
     report = with_tasks(context, lambda tasks: tasks.report(task))
     if as_json:
         return show_json(views.report_document(report))
@@ -161,7 +161,7 @@ def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False)
 @app.command()
 @grouped
 def pause(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Pause all tasks, the tasks of a domain, or these. Work in progress is completed."""
+    """Pause all tasks, the tasks of a domain, or selected tasks. Work in progress is completed."""
     _hold(context, choice.selection(), "pause", "paused", as_json)
 
 
@@ -175,7 +175,7 @@ def stop(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) ->
 @app.command()
 @grouped
 def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """End a hold on all tasks, on a domain, or on these tasks; other holds stay."""
+    """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
     _hold(context, choice.selection(), "resume", "resumed", as_json)
 
 
@@ -206,7 +206,7 @@ def set_(
         str | None,
         typer.Option(
             metavar="6h|default",
-            help="Crawl this often: 30m, 6h, 1d, 1w; `default`: as often as the domain says.",
+            help="Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.",
         ),
     ] = None,
     popularity: Annotated[

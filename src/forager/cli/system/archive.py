@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.settings import Settings
 
-app = typer.Typer(
-    help="The raw responses of crawls: look at them, check them, move them, delete old ones."
-)
+app = typer.Typer(help="Archived raw responses: list, verify, move, delete.")
 
 Answer = TypeVar("Answer")
 Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
@@ -170,7 +168,7 @@ def prune(
 ) -> None:
     """Delete segments that nothing refers to, and those past a limit.
 
-    Without limits given here, those of the settings hold. Segments of a job that is running are
+    Without limits, those of the settings apply. Segments of a job that is running are
     never deleted.
     """
     from forager.archive import deletion

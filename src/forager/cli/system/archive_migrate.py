@@ -69,7 +69,7 @@ def migrate(
     ],
     delete_source: Annotated[
         bool,
-        typer.Option("--delete-source", help="Delete from the old place what the new one has."),
+        typer.Option("--delete-source", help="Delete copied files from the old location."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

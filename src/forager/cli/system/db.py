@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="Look at and move the database's schema; back everything up, and restore it.",
+    help="Database schema, backups and the embedded server.",
     no_args_is_help=True,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the backup is.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Backup folder.")]
 
 
 @contextmanager
@@ -81,7 +81,9 @@ def upgrade(
 @app.command()
 def downgrade(
     context: typer.Context,
-    revision: Annotated[str, typer.Argument(help="Version to go back to; `base`: to nothing.")],
+    revision: Annotated[
+        str, typer.Argument(help="Version to go back to; `base` removes everything.")
+    ],
     yes: Yes = False,
 ) -> None:
     """Undo schema changes, for an older Forager. Data that it cannot hold is deleted."""
@@ -109,9 +111,9 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
 
 @app.command()
 def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> None:
-    """Bring a backup back, into a home and a database that are new.
+    """Restore a backup into a new home folder and an empty database.
 
-    What is there already is not overwritten.
+    Existing data is not overwritten.
     """
     from forager.backup import restore
 
@@ -136,7 +138,7 @@ def _archive(files: int) -> str:
 
 
 class BackupProgress:
-    """To be told each step, and how many files it has copied."""
+    """Show each step of a backup, and how many files it has copied."""
 
     def __init__(self) -> None:
         self._console = output.console(sys.stderr)

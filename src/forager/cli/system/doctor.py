@@ -27,7 +27,7 @@ COLUMN = 14
 
 def doctor(
     context: typer.Context,
-    job: Annotated[bool, typer.Option("--job", help="Also run a real job, a small one.")] = False,
+    job: Annotated[bool, typer.Option("--job", help="Also run a small test job.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check everything Forager depends on, and suggest fixes. Exit code 1 if something fails.
@@ -120,14 +120,14 @@ def support_bundle(
     output.say(f"Support bundle: {file}")
 
 
-app = typer.Typer(help="Look at the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show the settings.", no_args_is_help=True)
 
 ORIGIN_STYLES = {"flag": "cyan", "environment": "cyan", "file": "cyan", "default": "dim"}
 
 
 @app.callback()
 def config() -> None:
-    """Look at the settings."""
+    """Show the settings."""
 
 
 @app.command()

@@ -38,9 +38,9 @@ NO_LIMIT = "no limit"
 @app.command()
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Purpose of the key.")],
     scope: Annotated[
-        Scope, typer.Option(help="read, operate (start and steer), or admin (everything).")
+        Scope, typer.Option(help="read, operate (start and manage work), or admin (everything).")
     ] = Scope.OPERATE,
     owner: Annotated[
         UUID | None,
@@ -95,7 +95,7 @@ def list_(
 
 @app.command()
 def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
-    """Show a key, its owner's quota, and what of it is in use."""
+    """Show a key, its owner's quota and current usage."""
     from forager.access.keys import get_key
     from forager.access.quotas import get_quota, get_usage
 
@@ -126,14 +126,16 @@ def set_quota(
         UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
     ],
     active_jobs: Annotated[
-        int | None, typer.Option(min=0, help="Jobs waiting, running or paused at a time.")
+        int | None,
+        typer.Option(min=0, help="Jobs that are pending, running or paused at the same time."),
     ] = None,
-    pages_per_job: Annotated[int | None, typer.Option(min=1, help="Pages of one crawl.")] = None,
+    pages_per_job: Annotated[int | None, typer.Option(min=1, help="Pages per crawl.")] = None,
     pages_per_day: Annotated[
-        int | None, typer.Option(min=0, help="Pages of all crawls begun on a day, in UTC.")
+        int | None,
+        typer.Option(min=0, help="Pages per UTC day, over all crawls started on that day."),
     ] = None,
     requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests to all API processes together.")
+        int | None, typer.Option(min=1, help="Requests per minute, over all API processes.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

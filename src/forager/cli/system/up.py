@@ -131,7 +131,7 @@ GLOBAL_FLAGS = ("home", "database_url")
 def mcp(
     context: typer.Context,
     print_config: Annotated[
-        Client | None, typer.Option(help="Print how this client is connected, and exit.")
+        Client | None, typer.Option(help="Print the configuration for this client, and exit.")
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Offer no tool that starts a crawl.")

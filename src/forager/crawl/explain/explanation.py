@@ -73,6 +73,7 @@ def _attempt_words(attempt: Attempt) -> str:
     return f"{attempt.stage} {attempt.outcome}{status}"
 
 
+NEAR_SHOWN = 5
 RECENT_CRAWLS = 50
 
 
@@ -125,6 +126,14 @@ class Step:
     via: str
 
 
+@dataclass(frozen=True, slots=True)
+class NearDuplicates:
+    """How many pages say nearly the same as one, and the first of them."""
+
+    pages: int
+    urls: list[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     url: str
@@ -143,6 +152,8 @@ class Explanation:
     attempts: int | None = None
     # whether the page was rendered in a browser, and why; None if it is no page
     rendering: str | None = None
+    # pages of the same crawl with nearly the same text, which are kept as well
+    near_duplicates: NearDuplicates | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
     # if it were asked for now, judged as the crawl above would
@@ -163,6 +174,7 @@ class _Known:
     ancestors: list[tuple[str, str]]
     history: list[PastFate]
     carried_over: CarriedPage | None
+    near_duplicates: NearDuplicates | None
 
 
 async def explain(
@@ -200,6 +212,7 @@ async def explain(
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
         rendering=_rendering(fate, _options(job)) if fate else None,
+        near_duplicates=known.near_duplicates,
         found_by=_way(fate, known.ancestors) if fate else [],
         outlook=await _outlook(database, queue, normalised, job),
         history=known.history,
@@ -237,7 +250,17 @@ async def _look_up(
         ancestors,
         await url_history(connection, url, user_id=user_id),
         await _carried_over(connection, fate, key),
+        await _near_duplicates(connection, fate, key),
     )
+
+
+async def _near_duplicates(
+    connection: Connection, fate: Fate | None, key: bytes
+) -> NearDuplicates | None:
+    if fate is None:
+        return None
+    found = await reads.select_near_duplicates(connection, fate.job_id, key, limit=NEAR_SHOWN)
+    return NearDuplicates(*found) if found[0] else None
 
 
 async def _carried_over(

@@ -12,6 +12,7 @@ from forager.documents.names import section_names
 from forager.documents.page import SectionNames
 from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
+from forager.extract.simhash import simhash
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class ReadDocument:
     content_hash: bytes
     extractor_version: str
     names: tuple[SectionNames, ...]
+    simhash: int | None = None
 
 
 def document_of(reading: Reading, digest: str = "") -> Document:
@@ -54,6 +56,7 @@ def pack_document(document: Document) -> bytes:
             "extractor_version": document.extractor_version,
             "sections": [_section(section) for section in document.sections],
             "names": [(each.heading, each.section, each.kind) for each in names],
+            "simhash": simhash(document.markdown),
         }
     )
 
@@ -78,4 +81,5 @@ def unpack_document(packed: bytes) -> ReadDocument:
         content_hash=bytes.fromhex(fields["content_hash"]),
         extractor_version=fields["extractor_version"],
         names=tuple(SectionNames(*each) for each in fields["names"]),
+        simhash=fields["simhash"],
     )

@@ -61,7 +61,7 @@ def create_cluster(
         log, "first run: creating the database, which takes a few seconds", folder=str(folder.data)
     )
     try:
-        # what an interrupted attempt left; nobody works there, for we hold the server's lock
+        # left by an interrupted attempt; not in use, because we hold the server's lock
         shutil.rmtree(folder.unfinished_data, ignore_errors=True)
         _initdb_with_any_locale(folder, binaries, identity, server_lock)
         conf = folder.unfinished_data / "postgresql.conf"
@@ -104,7 +104,7 @@ def _initdb(
     locale = ("--locale=C", f"--lc-ctype={ctype}")
     # the built-in collation does not change with the operating system, so indexes stay valid
     collation = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--encoding=UTF8")
-    # no password: the socket's folder lets nobody else in
+    # no password: only the owner can open the socket's folder
     access = ("--username", ROLE, "--auth=trust")
     command = [*identity.prefix, str(binaries.initdb), "-D", str(folder.unfinished_data)]
     output = open_log(folder)
@@ -174,7 +174,7 @@ _SETTINGS = {
     "timezone": "'UTC'",
     "log_timezone": "'UTC'",
     "lc_messages": "'C'",
-    # clients see their own errors; the log tells of the server, and does not hold crawled text
+    # clients see their own errors; the log is about the server and contains no crawled text
     "logging_collector": "off",
     "log_destination": "'stderr'",
     "log_min_messages": "log",

@@ -67,7 +67,7 @@ class ServerFolder:
         return self.root / "linger.lock"
 
     def prepare(self, home_mode: int = PRIVATE) -> None:
-        """Make the folder, and keep everybody else out of it."""
+        """Create the folder, accessible only to its owner."""
         try:
             self.home.mkdir(mode=home_mode, parents=True, exist_ok=True)
             self.root.mkdir(mode=PRIVATE, exist_ok=True)

@@ -13,7 +13,7 @@ from forager.db.embedded.binaries import EXTERNAL_HINT, Binaries
 from forager.db.embedded.folder import PRIVATE, ServerFolder
 from forager.errors import EmbeddedServerError
 
-# inside a namespace of its own, root is nobody; outside, its files stay root's
+# inside a separate namespace, root has no privileges; outside, its files still belong to root
 _NAMESPACE = ("--user", "--map-user=65534", "--map-group=65534", "--")
 # others can pass through such a folder, and list nothing of it
 PASSABLE = 0o711

@@ -31,7 +31,7 @@ def linger(folder: ServerFolder, seconds: float) -> None:
         if not try_lock(lock, EXCLUSIVE):
             return  # a process waits already, and reads the new deadline
         subprocess.run(
-            # in the background of a shell that ends at once: a child of nobody
+            # in the background of a shell that ends at once: an orphan
             ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder, lock)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -77,7 +77,7 @@ def main() -> None:
     with hold_door(folder, _DOOR_LIMIT):
         if _deadline(lock) <= time.time():
             stop_if_unused(folder)  # the last one out of a used server lets it linger again
-            os.close(lock)  # behind the door, so that nobody relies on this process by now
+            os.close(lock)  # behind the door, so that no other process relies on this one
             return
     os.set_inheritable(lock, True)
     command = _command(folder, lock)

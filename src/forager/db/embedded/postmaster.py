@@ -1,4 +1,4 @@
-"""The server's main process: found by its pid file, and believed only after a look at it."""
+"""The server's main process: found by its pid file, and trusted only after a check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Postmaster:
 
 
 def find_postmaster(data: Path) -> Postmaster | None:
-    """The server that runs on this data folder, if its pid file tells the truth."""
+    """The server that runs on this data folder, if its pid file is correct."""
     lines = _pid_file(data)
     if not lines or not lines[0].strip().isdecimal():
         return None

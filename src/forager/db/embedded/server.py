@@ -183,9 +183,9 @@ def _start_locked(folder: ServerFolder, server_lock: int) -> None:
 def _spawn(
     folder: ServerFolder, postgres: Path, identity: Identity, sockets: Path, server_lock: int
 ) -> None:
-    """Start the server as nobody's child: whoever started it may leave before it ends.
+    """Start the server detached: the process that started it may exit before it ends.
 
-    A session of its own keeps the terminal's Ctrl-C away. The server and all its processes inherit
+    A separate session keeps the terminal's Ctrl-C away. The server and all its processes inherit
     the lock on `server.lock`: the kernel releases it when the last of them is gone.
     """
     flags = (f"unix_socket_directories={sockets}", "listen_addresses=", f"port={PORT}")

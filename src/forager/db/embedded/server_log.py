@@ -24,10 +24,10 @@ def open_log(folder: ServerFolder) -> int:
 
 
 def trim_log(folder: ServerFolder) -> None:
-    """Start the log anew when it has grown, keeping one previous. A running server may hold it."""
+    """Rotate the log when it has grown, keeping one old file. A running server may have it open."""
     with contextlib.suppress(OSError):
         if folder.log.stat().st_size > MAX_LOG_BYTES:
-            # the server appends, so after the truncation it goes on at the start of the file
+            # the server appends, so after the truncation it continues at the start of the file
             shutil.copyfile(folder.log, folder.previous_log)
             folder.previous_log.chmod(0o600)
             os.truncate(folder.log, 0)

@@ -1,4 +1,4 @@
-"""The folder of the server's Unix socket: short enough for the kernel, closed to everybody else."""
+"""The folder of the server's Unix socket: short enough for the kernel, closed to other users."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _make_private(place: Path, identity: Identity) -> None:
                 os.chown(place, identity.uid, identity.gid)
     except OSError as error:
         raise explain_os_error(error, place) from error
-    # in a folder like /tmp anybody could have made it first, to listen there
+    # in a folder like /tmp another user could have created it first, to listen there
     if not _is_private(place, identity):
         raise EmbeddedServerError(
             f"{place} belongs to another user or is accessible to others, "

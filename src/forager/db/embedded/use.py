@@ -58,7 +58,7 @@ log = get_logger("db.embedded")
 def join_server(home: Path, *, linger: float = 0.0, door_limit: float = DOOR_LIMIT) -> ServerUse:
     """Use the embedded server of this home: start it, or join the running one.
 
-    After its last user it lingers for as many seconds as that one asked for.
+    After its last user, it keeps running for the number of seconds that this user requested.
 
     Child processes do not take part: give them the URL while you stay, or let them join themselves.
     """
@@ -124,7 +124,7 @@ class ServerUse:
             try:
                 if self._users_lock is not None:
                     with hold_door(self._folder, self._door_limit):
-                        # the conversion fails while anybody else holds a shared lock
+                        # the conversion fails while another process holds a shared lock
                         if try_lock(self._users_lock, EXCLUSIVE):
                             self._stop()
             except (EmbeddedServerError, OSError, subprocess.SubprocessError) as error:
@@ -224,7 +224,7 @@ def ensure_database(folder: ServerFolder, socket_folder: Path) -> str:
                 _create_database(socket_folder)
             return url
         except psycopg.Error as error:
-            # after the crash of a backend the server drops everybody, then recovers for as long
+            # after the crash of a backend the server closes all sessions, then recovers for as long
             # as that takes, and its pid file says "ready" all the while
             if waited > _DROPPED_LIMIT and "the database system is" not in str(error):
                 raise EmbeddedServerError(
@@ -275,7 +275,7 @@ class ServerStatus:
 
 
 def server_status(home: Path) -> ServerStatus:
-    """Look at the embedded server of this home."""
+    """The state of the embedded server of this home."""
     folder = ServerFolder.below(home)
     postmaster = find_postmaster(folder.data)
     return ServerStatus(

@@ -87,7 +87,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage:
-    """Hits, best first. `capped`: so many sections match that not all of them were ranked."""
+    """Hits, best first. `capped`: more sections match than were ranked."""
 
     items: list[Hit]
     # pages that match, among the sections that were ranked

@@ -1,4 +1,4 @@
-"""Sections as a search engine is told them: the words that PostgreSQL made, and where they are."""
+"""Sections as entries of a search engine: PostgreSQL's lexemes and their positions."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Sections, best first. `capped`: so many match that not all were ranked."""
+    """Sections, best first. `capped`: more match than were ranked."""
 
     candidates: list[Candidate]
     capped: bool = False
@@ -234,7 +234,7 @@ class _Lookups:
     async def _of_engine(
         self, view: View, match: str, cap: int, *, in_headings: bool
     ) -> dict[Key, Candidate]:
-        """Ask for more until enough of them can be seen, or there are no more, or too many."""
+        """Request more until enough are visible, none are left, or the limit is reached."""
         keys: list[Key] = []
         found: dict[Key, Candidate] = {}
         offers = Offers(view, self._request, self._scope, match, in_headings)

@@ -81,7 +81,7 @@ def _read_marks(marked: str) -> tuple[str, list[Range]]:
 
 
 def _occurrences(text: str, words: Iterable[str]) -> list[tuple[int, int, str]]:
-    """Where any of the words begins, whatever its case; at most so many places."""
+    """Where any of the words begins, in any case; limited in number."""
     patterns = [re.escape(word) for word in sorted(set(words), key=len, reverse=True) if word]
     if not patterns:
         return []

@@ -226,7 +226,7 @@ def _pieces(text: str) -> Iterator[Term | None]:
         if word.lower() == "or":
             yield None
         elif word:
-            # a quote may begin in the middle of a run: what comes before it is a word of its own
+            # a quote may begin in the middle of a run: what comes before it is a separate word
             yield from _split_at_quote(word)
         elif phrase.strip():
             yield _phrase(phrase.strip(), negated=bool(minus))

@@ -44,7 +44,7 @@ async def upsert_source(
 ) -> SourceRow:
     """Create a source or read it; locks its row.
 
-    One that is being deleted is wanted again, and begins anew.
+    A generation that is being deleted starts from scratch.
     """
     cursor = await connection.execute(
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import zstandard
@@ -139,11 +139,27 @@ async def count_removed(connection: Connection, generation_id: int) -> None:
 
 
 async def remember_job(
+    connection: Connection, source_id: str, kind: str, payload: dict[str, Any], *, asked: datetime
+) -> None:
+    """What a refresh does from now on: the same as the job that was published.
+
+    Options that were declared after the job was requested at `asked` stay.
+    """
+    await connection.execute(
+        """
+        UPDATE sources SET kind = %s, payload = %s
+         WHERE id = %s AND (declared_at IS NULL OR declared_at <= %s)
+        """,
+        (kind, Jsonb(payload), source_id, asked),
+    )
+
+
+async def declare_job(
     connection: Connection, source_id: str, kind: str, payload: dict[str, Any]
 ) -> None:
-    """What a refresh does from now on: the same as the job that was published."""
+    """What a refresh does from now on, as a person has declared it."""
     await connection.execute(
-        "UPDATE sources SET kind = %s, payload = %s WHERE id = %s",
+        "UPDATE sources SET kind = %s, payload = %s, declared_at = now() WHERE id = %s",
         (kind, Jsonb(payload), source_id),
     )
 
@@ -204,6 +220,67 @@ async def delete_inbound_links(connection: Connection, generation_id: int) -> No
     await connection.execute("DELETE FROM inbound_links WHERE generation_id = %s", (generation_id,))
 
 
+# hashes that differ in at most this many bits are those of nearly the same text
+NEAR_BITS = 6
+# Two such hashes are likely to share one of four bands of 16 bits. Within a band, each is compared
+# with the next four, so that the work grows with the pages and not with their pairs.
+MAX_PAIRS = 2_000_000
+
+_NEAR_PAIRS: LiteralString = f"""
+    WITH band AS (
+        SELECT m.document_id, d.simhash, number, (d.simhash >> (16 * number)) & 65535 AS bits
+          FROM generation_documents m
+          JOIN documents d ON d.id = m.document_id AND d.simhash IS NOT NULL
+         CROSS JOIN generate_series(0, 3) AS number
+         WHERE m.generation_id = %(generation)s
+    ), neighbor AS (
+        SELECT document_id, simhash,
+               unnest(ARRAY[lead(document_id, 1) OVER w, lead(document_id, 2) OVER w,
+                            lead(document_id, 3) OVER w, lead(document_id, 4) OVER w]) AS other_id,
+               unnest(ARRAY[lead(simhash, 1) OVER w, lead(simhash, 2) OVER w,
+                            lead(simhash, 3) OVER w, lead(simhash, 4) OVER w]) AS other
+          FROM band
+        WINDOW w AS (PARTITION BY number, bits ORDER BY simhash, document_id)
+    )
+    SELECT DISTINCT document_id, other_id
+      FROM neighbor
+     WHERE other IS NOT NULL AND document_id <> other_id
+       AND bit_count((simhash # other)::bit(64)) <= {NEAR_BITS}
+     LIMIT {MAX_PAIRS}
+"""
+
+
+async def find_near_duplicates(connection: Connection, generation_id: int) -> int:
+    """Store clusters of pages with nearly the same text; how many pages are in one."""
+    await delete_near_duplicates(connection, generation_id)
+    cursor = await connection.execute(_NEAR_PAIRS, {"generation": generation_id})
+    first: dict[int, int] = {}
+
+    def root(document: int) -> int:
+        while (above := first.setdefault(document, document)) != document:
+            first[document] = first[above]
+            document = above
+        return document
+
+    async for one, other in cursor:
+        low, high = sorted((root(one), root(other)))
+        first[high] = low
+    await connection.execute(
+        """
+        INSERT INTO near_duplicates (generation_id, document_id, cluster)
+        SELECT %s, n.* FROM unnest(%s::bigint[], %s::bigint[]) AS n
+        """,
+        (generation_id, list(first), [root(document) for document in first]),
+    )
+    return len(first)
+
+
+async def delete_near_duplicates(connection: Connection, generation_id: int) -> None:
+    await connection.execute(
+        "DELETE FROM near_duplicates WHERE generation_id = %s", (generation_id,)
+    )
+
+
 async def select_now(connection: Connection) -> datetime:
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute("SELECT now()")
@@ -243,7 +320,7 @@ async def select_due(connection: Connection, limit: int) -> list[tuple[str, date
 async def advance(
     connection: Connection, source_id: str, due: datetime, following: datetime | None
 ) -> bool:
-    """Move on to the next time, unless somebody else did, or changed the schedule."""
+    """Advance to the next time, unless another process did or changed the schedule."""
     cursor = await connection.execute(
         "UPDATE sources SET next_refresh_at = %s WHERE id = %s AND next_refresh_at = %s",
         (following, source_id, due),

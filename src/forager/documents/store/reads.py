@@ -142,6 +142,56 @@ async def select_carried_over(
     return await cursor.fetchall()
 
 
+async def select_near_duplicates(
+    connection: Connection, job_id: UUID, url_hash: bytes, *, limit: int
+) -> tuple[int, list[str]]:
+    """Pages of a job's generation with nearly the text of this one: how many, and the first few."""
+    cursor = await connection.execute(
+        """
+        SELECT count(*) OVER ()::int, d.url
+          FROM generations g
+          JOIN generation_documents m ON m.generation_id = g.id AND m.url_hash = %(key)s
+          JOIN near_duplicates own
+            ON own.generation_id = g.id AND own.document_id = m.document_id
+          JOIN near_duplicates n
+            ON n.generation_id = g.id AND n.cluster = own.cluster
+           AND n.document_id <> own.document_id
+          JOIN documents d ON d.id = n.document_id
+         WHERE g.job_id = %(job)s
+         ORDER BY n.document_id
+         LIMIT %(limit)s
+        """,
+        {"job": job_id, "key": url_hash, "limit": limit},
+    )
+    rows = await cursor.fetchall()
+    return (rows[0][0] if rows else 0), [url for _, url in rows]
+
+
+async def select_near_clusters(
+    connection: Connection, source_id: str, *, limit: int
+) -> tuple[int, int, list[tuple[int, str, str]]]:
+    """Clusters of nearly the same pages of a published generation: clusters and pages in all, and
+    of the largest the number of pages, the first and the last URL.
+    """
+    cursor = await connection.execute(
+        """
+        SELECT count(*) OVER ()::int, sum(count(*)) OVER ()::int, count(*)::int,
+               min(d.url), max(d.url)
+          FROM sources s
+          JOIN near_duplicates n ON n.generation_id = s.published_generation
+          JOIN documents d ON d.id = n.document_id
+         WHERE s.id = %(source)s
+         GROUP BY n.cluster
+         ORDER BY 3 DESC, n.cluster
+         LIMIT %(limit)s
+        """,
+        {"source": source_id, "limit": limit},
+    )
+    rows = await cursor.fetchall()
+    clusters, pages = rows[0][:2] if rows else (0, 0)
+    return clusters, pages, [row[2:] for row in rows]
+
+
 async def select_carried_page(
     connection: Connection, job_id: UUID, url_hash: bytes
 ) -> DocumentRow | None:

@@ -1,4 +1,4 @@
-"""SQL of removal: generations that nobody needs, in chunks, and what only they referred to."""
+"""SQL of removal: unneeded generations, in chunks, and what only they referred to."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.documents.store.publishing import delete_inbound_links
+from forager.documents.store.publishing import delete_inbound_links, delete_near_duplicates
 from forager.documents.store.words import delete_words
 from forager.index.store import enqueue_changes
 
-# Whoever may write to a generation of the source: its runner, or one that is about to pause.
+# Jobs that may write to a generation of the source: running or about to pause.
 _IS_RUNNING: LiteralString = """
     EXISTS (
         SELECT FROM crawl_jobs j
@@ -99,7 +99,7 @@ async def abandon_left_behind(connection: Connection, generation_id: int, patien
 
 
 async def forget_failed_crawl(connection: Connection, job_id: UUID) -> None:
-    """A failed job without its generation starts anew if somebody retries it."""
+    """A failed job without its generation starts from scratch when it is retried."""
     for table in ("crawl_frontier", "crawl_visited", "crawl_states"):
         await connection.execute(
             f"""
@@ -114,7 +114,7 @@ async def forget_failed_crawl(connection: Connection, job_id: UUID) -> None:
 
 
 async def abandon_outdated(connection: Connection, grace: float) -> int:
-    """Abandon what is past a source's number, retired for long enough, and nobody builds on."""
+    """Abandon generations past a source's limit that are retired long enough and no base."""
     cursor = await connection.execute(
         """
         WITH aged AS (
@@ -163,7 +163,7 @@ async def select_abandoned(connection: Connection, source_id: str | None) -> lis
 async def lock_idle_source(connection: Connection, source_id: str) -> bool:
     """Lock a source's row if no job of it is running; one that starts waits for this lock."""
     await connection.execute("SELECT FROM sources WHERE id = %s FOR UPDATE", (source_id,))
-    # a statement of its own: it must see what was committed while the lock was waited for
+    # a separate statement: it must see what was committed while the lock was waited for
     cursor = await connection.execute(f"SELECT NOT {_IS_RUNNING}", {"source": source_id})
     row = await cursor.fetchone()
     return row is not None and bool(row[0])
@@ -238,6 +238,7 @@ async def delete_unused_link_sets(
 async def delete_generation(connection: Connection, generation_id: int) -> None:
     await delete_words(connection, generation_id)
     await delete_inbound_links(connection, generation_id)
+    await delete_near_duplicates(connection, generation_id)
     await connection.execute(
         "DELETE FROM generations WHERE id = %s AND state = 'abandoned'", (generation_id,)
     )

@@ -30,7 +30,7 @@ MAX_SIMILAR = 10_000
 # a word in fewer sections is rare, and need not be counted
 _MIN_SECTIONS = 3
 
-# as a query of its own, because `ts_stat` reads one
+# as a separate query, because `ts_stat` reads one
 _SAMPLED: LiteralString = """
     SELECT s.tsv
       FROM generation_documents m
@@ -269,13 +269,16 @@ _INSERT_DOCUMENTS: LiteralString = f"""
     WITH page AS (
         SELECT *
           FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
-                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[])
+                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[],
+                      %(simhash)s::bigint[])
                WITH ORDINALITY
-               AS p (url_hash, content_hash, extractor_version, url, path, title, language, place)
+               AS p (url_hash, content_hash, extractor_version, url, path, title, language,
+                     simhash, place)
     ), written AS (
         INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
-                               url, path, title, language)
-        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language
+                               url, path, title, language, simhash)
+        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language,
+               simhash
           FROM page
         ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
         RETURNING id, url_hash
@@ -310,6 +313,7 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
         "path": [urlsplit(page.url).path or "/" for page in pages],
         "title": [document.title for document in documents],
         "language": [document.language for document in documents],
+        "simhash": [page.simhash for page in pages],
     }
 
 

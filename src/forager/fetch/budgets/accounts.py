@@ -27,7 +27,7 @@ LINGER = 3.0
 LONGEST_BLOCK = 366 * 86400.0
 SMOOTHING = 0.1
 ERRORS_PER_REPORT = 5
-"""So many errors are reported at once: a host without a delay may get hundreds in a second."""
+"""This many errors are reported at once: a host without a delay may get hundreds in a second."""
 EXPIRY_MARGIN = 1.0
 
 
@@ -192,9 +192,9 @@ class DomainAccount:
         """Seconds of a window that are over before they can be used: reserved in addition.
 
         A window begins when the database reserves it, is known here one answer later, and is used
-        only where it surely holds by both clocks. A shorter one would be over each time anew.
+        only where it surely holds by both clocks. A shorter one would expire each time.
         After a freeze the last answer was very late: what would be too old to be used is not asked
-        for, or one who slept would take hours of a host from everybody.
+        for, or a process that slept would block a host for hours.
         """
         lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
         return min(FRESH_FOR, max(0.0, self._clock.lag - lateness))
@@ -237,7 +237,7 @@ class DomainAccount:
             self.fresh_until = min(self.fresh_until, local_time())
 
     def note_slow_down(self, retry_after: float | None, seen: float) -> None:
-        """Stop here at once; the keeper tells the others."""
+        """Stop here at once; the next exchange informs the other processes."""
         if retry_after is not None and retry_after > 0:
             until = local_time() + min(retry_after, LONGEST_BLOCK)
             self.blocked_until = max(self.blocked_until, until)
@@ -253,7 +253,7 @@ class DomainAccount:
             self.unwritten_block = 0.0
 
     def heed_robots(self, host: str, delay: float) -> None:
-        """Of all hosts that the row covers, the one that asks for most is obeyed."""
+        """Of all hosts that the row covers, the longest delay applies."""
         self._robots_delays[host] = delay
         longest = max(self._robots_delays.values())
         if longest > self.robots_delay:

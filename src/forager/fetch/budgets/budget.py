@@ -1,7 +1,7 @@
 """A host's budget, kept in the database and shared by all jobs, processes and machines.
 
 Each runner has one `Budgets`. For every domain in use a keeper exchanges reports for permits and
-slots about once a second, and at once when somebody waits for it. In between, requests are let go
+slots about once a second, and at once when a request waits for it. In between, requests are let go
 from what is known here, without a round trip.
 """
 
@@ -92,7 +92,7 @@ class Budgets:
 
         A `background` request takes no slot and no connection while pages of the host wait.
         Raises HostResting when that is further away than `max_wait`, DomainInactive when the
-        domain is switched off, DatabaseUnavailable when nobody can tell.
+        domain is disabled, DatabaseUnavailable when that is unknown.
         """
         known = self._hosts.get(host)
         if known is not None and robots_delay in (None, known.robots_delay):
@@ -259,7 +259,7 @@ class Budgets:
         account.learn(wanted, given, pairs, sent_at)
 
     async def _look_at_the_clock(self, connection: Connection) -> None:
-        """Before anything is reserved: how late answers are decides how much is asked for."""
+        """Before anything is reserved: the response time decides how many slots are requested."""
         sent_at = local_time()
         said = await store.select_clock(connection)
         self._clock.observe(sent_at, local_time(), said)
@@ -301,7 +301,7 @@ class Budgets:
             account.unwritten_slow = None
 
     async def _close_account(self, account: DomainAccount) -> bool:
-        """Give the permits back; False if somebody came meanwhile."""
+        """Return the permits; False if a new request came in the meantime."""
         account.stop_sending()
         with suppress(DatabaseUnavailable, DiskFull):
             async with self._connection() as connection:

@@ -12,7 +12,7 @@ PAIR_DELAY = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a crawl asks for, and what robots.txt says."""
+    """The options of a crawl, and the rules of robots.txt."""
 
     delay: float
     concurrency: int
@@ -24,7 +24,7 @@ class Answers:
     """Answers of a host since the last report."""
 
     good: int = 0
-    # errors of the server, timeouts and broken connections, of URLs asked for the first time
+    # errors of the server, timeouts and broken connections, of URLs fetched for the first time
     errors: int = 0
     # the same for URLs that failed before: they tell little about the host
     repeated_errors: int = 0
@@ -58,7 +58,7 @@ class Wanted:
     direct: int  # slots for requests without a proxy
     proxied: Mapping[int, int]  # slots by proxy
     patience: float  # a slot further away than this is not reserved
-    busy: int  # connections that stay open whatever is granted
+    busy: int  # connections that stay open in any case
     answers: Answers
     horizon: float
     permits_last: float
@@ -104,7 +104,7 @@ DRIFT = 1e-4
 class ServerClock:
     """Translates the database's times into local ones, with both ends of the uncertainty.
 
-    A time that the server told between `sent` and `received` bounds the difference of the clocks.
+    A time that the server sent between `sent` and `received` bounds the difference of the clocks.
     The bounds of many round trips together are far tighter than a slow one alone, and a round trip
     during which this process was frozen adds nothing wrong.
     """

@@ -14,7 +14,7 @@ TOO_MANY_REQUESTS = 429
 
 
 class HostResting(Retry):
-    """The host may not be asked for longer than the caller would wait."""
+    """No request may be sent to the host for longer than the caller would wait."""
 
     def __init__(self, host: str, seconds: float, reason: str) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class Slot:
         self._account.note_error(self._seen, is_retry=is_retry)
 
     def slow_down(self, retry_after: float | None) -> None:
-        """The host asked for fewer requests: 429, or any failure with Retry-After."""
+        """The host limits requests: 429, or any failure with Retry-After."""
         self._account.note_slow_down(retry_after, self._seen)
 
     def release(self) -> None:
@@ -124,7 +124,7 @@ class Window:
 class Lane:
     """One sequence of requests that keep their distance: a domain's, or a (domain, proxy) pair's.
 
-    Slots that are not used in time are lost: whoever was frozen or busy finds his windows over
+    Slots that are not used in time are lost: a frozen or busy process finds its windows expired
     and cannot catch up. Two requests are never closer than the delay less the lateness.
     """
 

@@ -82,8 +82,8 @@ async def exchange(
 ) -> tuple[Given | None, list[GivenToPair], float]:
     """Report, renew and reserve in one round trip; with the time at its end.
 
-    The lock comes in a statement of its own: the next one then sees what the lock waited for.
-    Nothing is answered in between, so whoever is frozen here holds no lock.
+    The lock is a separate statement: the next one then sees what the lock waited for.
+    Nothing is sent in between, so a frozen process holds no lock here.
     """
     values = _values(wanted)
     async with connection.pipeline():
@@ -339,7 +339,7 @@ def _returned(returned: Returned | None) -> dict[str, float]:
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
-    """Nobody sends to this domain for so long."""
+    """Block requests to this domain for this long."""
     await connection.execute(
         """
         UPDATE domains

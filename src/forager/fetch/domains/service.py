@@ -54,7 +54,7 @@ Unchanged = Literal[_Unchanged.UNCHANGED]
 
 @dataclass(frozen=True, slots=True)
 class DomainChanges:
-    """What to set. None means not set: what a crawl asks for, or the default, counts then."""
+    """Settings to change. None means not set: the crawl's option or the default applies."""
 
     delay: float | Unchanged | None = UNCHANGED
     concurrency: int | Unchanged | None = UNCHANGED
@@ -109,7 +109,7 @@ class Domains:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Domain]:
-        """Domains by name, a page at a time; `slowed`: only those that asked for fewer requests.
+        """Domains by name, a page at a time; `slowed`: only rate-limited hosts.
 
         `region`: only those that are tied to it.
         """
@@ -137,7 +137,7 @@ class Domains:
         return found
 
     async def add(self, host: str, changes: DomainChanges | None = None) -> Domain:
-        """Make a row for a host, so that it has settings of its own."""
+        """Create a row for a host, so that it has separate settings."""
         name = domain_name(host)
         named = (changes or DomainChanges()).named()
         with _sensible_bounds():
@@ -175,7 +175,7 @@ class Domains:
             return [await within.set(name, changes) for name in dict.fromkeys(names)]
 
     async def forget_slow_down(self, host: str) -> Domain:
-        """Forget what a host asked for: for a person who knows better than its Retry-After."""
+        """Reset the slow-down of a host, including its Retry-After."""
         name = domain_name(host)
         async with self._database.transaction() as connection:
             if not await store.forget_slow_down(connection, name):
@@ -314,7 +314,7 @@ async def domain_of(connection: Connection, host: str) -> Domain:
 async def domains_of(connection: Connection, host: str) -> list[int]:
     """The ids of the row that covers a host, and of all rows for hosts below it.
 
-    So `example.com` means its `www.` too, whether or not that has a row of its own.
+    So `example.com` means its `www.` too, whether or not that has a separate row.
     """
     name = domain_name(host)
     return await _covering_ids(connection, [name, *parent_domains(name)])
@@ -326,7 +326,7 @@ async def domains_below(connection: Connection, host: str) -> list[int]:
 
 
 async def _covering_ids(connection: Connection, names: Sequence[str]) -> list[int]:
-    # nobody who says `co.uk` means every shop there, unless it has a row
+    # `co.uk` does not mean every shop there, unless it has a row
     if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
         raise _unknown_domain(names[0])
     found = await select_meant(connection, names)
@@ -341,7 +341,7 @@ def _is_public_suffix(name: str) -> bool:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # what is on no list is a name of one's own network, and may mean all that is below it
+    # a suffix on no list is a name in a private network, and may cover everything below it
     return PublicSuffixList(accept_unknown=False)
 
 

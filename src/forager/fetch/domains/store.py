@@ -34,7 +34,7 @@ async def select_covers(connection: Connection, names: Sequence[str]) -> dict[st
 
 
 async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> None:
-    """Rows for these names and base URLs, in one order for everybody who inserts."""
+    """Rows for these names and base URLs, in the same order for all transactions."""
     names = sorted(domains)
     await connection.execute(
         """
@@ -47,7 +47,7 @@ async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> 
 
 
 async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> None:
-    """Their rows are locked in one order, as everybody does who changes several."""
+    """Rows are locked in the same order by every transaction that changes several."""
     await connection.execute(
         """
         WITH locked AS MATERIALIZED (

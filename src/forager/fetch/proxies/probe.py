@@ -24,7 +24,7 @@ from forager.services.service import Service
 
 log = get_logger("proxies")
 
-# The name can exist nowhere, so nobody else is troubled: what a proxy says about it shows
+# The name can exist nowhere, so no other host is affected: what a proxy says about it shows
 # that it listens, speaks our protocol and knows us.
 NOWHERE = "https://probe.invalid/"
 PROBE_LIMITS = Limits(connect=10, read=10, total=20)
@@ -34,7 +34,7 @@ AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What became of one probe; `status` is the HTTP status if a URL was asked for."""
+    """The result of one probe; `status` is the HTTP status if a URL was requested."""
 
     proxy_id: int
     ok: bool
@@ -137,7 +137,7 @@ class ProxyProber:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of a proxy's trial; one that had failed and works is used again."""
+    """The result of a proxy's trial; a failed proxy that works again is reactivated."""
 
     proxy: PickedProxy
     result: ProbeResult

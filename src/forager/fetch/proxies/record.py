@@ -120,7 +120,7 @@ class ProxyRecord:
 
 @dataclass(frozen=True, slots=True)
 class SealedProxy:
-    """A proxy as it is stored: whoever has the key can use it."""
+    """A stored proxy: its password is readable with the secret key."""
 
     id: int
     scheme: str

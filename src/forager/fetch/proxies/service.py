@@ -130,7 +130,7 @@ class Proxies:
             return await store.select_ids(connection)
 
     async def open(self, proxy_id: int) -> PickedProxy:
-        """One proxy with its password, whatever its state; does not count as using it."""
+        """One proxy with its password, in any state; does not count as a use."""
         async with self._database.connection() as connection:
             found = await store.select_sealed(connection, [_checked_id(proxy_id)])
         if not found:
@@ -223,7 +223,7 @@ class ProxyPool:
         return None
 
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
-        """The proxy did its part, whatever the server answered."""
+        """The proxy worked, regardless of the server's response."""
         bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
         self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
 
@@ -235,7 +235,7 @@ class ProxyPool:
             self._urgent.set()
 
     def used(self, proxy_id: int, host: str, size: int) -> None:
-        """A request went through the proxy, and so many bytes came back."""
+        """A request went through the proxy and returned this many bytes."""
         self._usage.add(proxy_id, host, size)
 
     async def run(self) -> None:
@@ -307,7 +307,7 @@ async def proxy_guard(database: Database) -> GuardPolicy:
 
 
 def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
-    """The proxy with its password, for whoever has the key."""
+    """The proxy with its password, decrypted with the secret key."""
     spec = spec_of(sealed, None)
     if sealed.password is not None:
         spec = spec_of(sealed, vault.open(sealed.password, _context(spec)))

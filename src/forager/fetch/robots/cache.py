@@ -43,7 +43,7 @@ class RobotsPolicy:
 def robots_policy(
     status: int, *, redirects: int = 0, unreachable_for: timedelta = timedelta(0)
 ) -> RobotsPolicy:
-    """Decide by status (`NO_ANSWER`: unreachable) after so many redirects were followed."""
+    """Decide by status (`NO_ANSWER`: unreachable) after this many redirects."""
     if 200 <= status < 300:
         return RobotsPolicy(RobotsAction.PARSE, f"robots.txt answered {status}")
     if status in _REDIRECTS and redirects < MAX_REDIRECTS:

@@ -29,7 +29,7 @@ OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKin
 
 @dataclass(frozen=True, slots=True)
 class RobotsVerdict:
-    """Whether a URL may be fetched. `deferred_for` seconds nobody can tell: try again then."""
+    """Whether a URL may be fetched. `deferred_for`: unknown, try again after this many seconds."""
 
     allowed: bool
     rule: str | None = None
@@ -44,7 +44,7 @@ IGNORED = RobotsVerdict(allowed=True, reason="robots.txt is ignored")
 
 @dataclass(slots=True)
 class _Origin:
-    """What is known of one origin here. `robots` is None while nobody can tell."""
+    """What is known of one origin here. `robots` is None while it is unknown."""
 
     robots: Robots | None = None
     reason: str = ""
@@ -98,7 +98,7 @@ class RobotsGate:
         return RobotsVerdict(allowed=False, rule=found.rule, reason=reason)
 
     async def crawl_delay(self, url: str) -> float | None:
-        """Seconds between requests, if robots.txt asks for them."""
+        """Seconds between requests, if robots.txt sets them."""
         if self._ignore:
             return None
         robots = (await self._known(url)).robots
@@ -127,7 +127,7 @@ class RobotsGate:
         if local_time() < known.expires:
             return known
         if known.robots is not None and known.loading.locked():
-            return known  # one asks again; the others go on by what was known
+            return known  # one request refreshes it; the others use the known rules
         async with known.loading:
             if local_time() >= known.expires:
                 await self._load(origin, known)
@@ -143,10 +143,10 @@ class RobotsGate:
         return known
 
     async def _load(self, origin: str, known: _Origin) -> None:
-        """From the database if somebody has asked lately, else from the host."""
+        """From the database if it was fetched recently, else from the host."""
         async with self._database.connection() as connection:
             kept, now = await store.select_robots(connection, origin)
-        # that somebody could not reach the host does not mean that it cannot be reached now
+        # an earlier failure to reach the host does not mean that it is unreachable now
         if kept is None or kept.status == NO_ANSWER or not kept.is_fresh(now):
             asked = local_time()
             try:
@@ -162,7 +162,7 @@ class RobotsGate:
         _learn(known, kept, now)
 
     def _defer(self, known: _Origin, error: HostResting) -> None:
-        """The host rests: old rules stay, and without any nobody can tell."""
+        """The host is blocked: old rules stay; without any, the answer is unknown."""
         known.expires = local_time() + max(1.0, error.seconds)
         if known.robots is None:
             known.reason = f"robots.txt cannot be fetched yet: {error.reason}"
@@ -170,7 +170,7 @@ class RobotsGate:
     # --- asking the host -------------------------------------------------------------------
 
     async def _ask(self, origin: str) -> _Answer:
-        """Fetch robots.txt, following redirects; each hop takes a slot of its own host."""
+        """Fetch robots.txt, following redirects; each hop takes a slot of its host."""
         url: str | None = f"{origin}/robots.txt"
         answer = _Answer(NO_ANSWER)
         redirects = 0
@@ -192,7 +192,7 @@ class RobotsGate:
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """Sends requests at the pace that robots.txt asks for, also for each hop of a redirect."""
+    """Sends requests with the delay of robots.txt, also for each hop of a redirect."""
 
     sender: Sender
     robots: RobotsGate

@@ -1,6 +1,6 @@
 """robots.txt by RFC 9309: which URLs a crawler may fetch, and which line says so.
 
-A parser of our own, because Protego's public interface cannot name the rule that decided, and its
+Our own parser, because Protego's public interface cannot name the rule that decided, and its
 misses (user agents with spaces, escapes, groups) lie in its parser and its matcher alike.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from forager.extract.wildcard import Wildcard
 
 SIZE_LIMIT = 500 * 1024
-"""RFC 9309 asks for at least 500 KiB; what lies beyond is not read."""
+"""RFC 9309 requires at least 500 KiB; the rest is not read."""
 
 LINE_LIMIT = 16 * 1024
 MAX_CRAWL_DELAY = 3600.0
@@ -73,7 +73,7 @@ class _Group:
     delays: list[tuple[int, float]] = field(default_factory=list)
 
     def delays_of(self, agent: str) -> Iterator[float]:
-        """A Crawl-delay is for the agents named before it, though the list may go on after it."""
+        """A Crawl-delay is for the agents named before it, though the list may go past it."""
         position = self.agents[agent]
         return (delay for named, delay in self.delays if position < named)
 
@@ -233,7 +233,7 @@ def _rules(line: int, value: str, *, allow: bool) -> list[_Rule]:
     rules = [_rule(verdict, value)]
     folder, slash, page = value.rpartition("/")
     if allow and slash and page in ("index.html", "index.htm"):
-        # whoever allows the index page means the folder that it is shown for
+        # a rule that allows the index page also allows its folder
         rules.append(_rule(verdict, f"{folder}/$"))
     return rules
 
@@ -263,7 +263,7 @@ def _cut(body: bytes) -> tuple[str, bool]:
     if cut:
         body = body[:SIZE_LIMIT]
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
-    # As Latin-1 each character is one byte: nothing can fail to decode, whatever the encoding.
+    # As Latin-1 each character is one byte: decoding cannot fail, in any encoding.
     return body.replace(b"\0", b"").decode("latin-1"), cut
 
 
@@ -281,7 +281,7 @@ def _field(line: str) -> tuple[str | None, str]:
     known = _FIELDS.get(name.strip().lower())
     if colon and known:
         return known, value.strip()
-    # "Disallow /x", a colon forgotten: two words, no more
+    # "Disallow /x", a colon forgotten: exactly two words
     words = line.split()
     if len(words) == 2:
         return _FIELDS.get(words[0].lower()), words[1]

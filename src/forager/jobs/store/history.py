@@ -83,7 +83,7 @@ async def select_moves(
     among: int,
     limit: int,
 ) -> list[TimelineRow]:
-    """Moves of one kind and owner among the newest so many, newest first."""
+    """Moves of one kind and owner among the newest of them, newest first."""
     earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
     of_move: LiteralString = "AND e.move = %(move)s" if move is not None else ""
     of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id is not None else ""
@@ -106,7 +106,7 @@ async def select_moves(
 
 
 async def select_reach(connection: Connection, *, before: int | None, among: int) -> int | None:
-    """The last of the newest so many moves; None if there are fewer."""
+    """The oldest of the newest moves up to a limit; None if there are fewer."""
     earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(

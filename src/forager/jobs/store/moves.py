@@ -111,7 +111,7 @@ async def claim_jobs(
     """
     this_one: LiteralString = "AND id = %(only)s" if only else ""
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
-    # one for this limit that PostgreSQL plans every single claim anew (measured: a third slower).
+    # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).
     statement = SQL(
         f"""
         WITH next AS MATERIALIZED (

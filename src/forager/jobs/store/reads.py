@@ -69,7 +69,7 @@ async def select_jobs(
     before: tuple[datetime, UUID] | None,
     limit: int,
 ) -> list[Job]:
-    """Jobs, newest first. Only conditions that are asked for are sent: each can use an index."""
+    """Jobs, newest first. Only given conditions are sent, so that each can use an index."""
     conditions: dict[LiteralString, Any] = {
         "status = ANY(%s::job_status[])": list(statuses) if statuses else None,
         "kind = %s": kind,
@@ -127,7 +127,7 @@ async def select_last_events(connection: Connection, job_id: UUID, limit: int) -
 async def select_events_of_many(
     connection: Connection, after: Mapping[UUID, int], *, limit: int
 ) -> list[JobEvent]:
-    """Events of several jobs, of each those after a known one; so many of each at most."""
+    """Events of several jobs, for each job those after a known one, up to a limit."""
     cursor = connection.cursor(row_factory=class_row(JobEvent))
     await cursor.execute(
         """

@@ -1,4 +1,4 @@
-"""Parsers: which version of each counts, how well they read, and how two compare."""
+"""Parsers: active versions, success rates, rollouts and backtests."""
 
 from __future__ import annotations
 

@@ -157,6 +157,18 @@ async def original(
     return response_file(stored.body, f"page-{found.document.id}.bin")
 
 
+@router.get("/read/picture", response_model=None)
+async def picture(
+    visit: Reads, url: Text, source: Text = "", generation: Generation = None
+) -> Response:
+    """The picture that was stored with a rendered page."""
+    found = await _read(visit, url, source, generation)
+    stored = await read_response_of(visit.here.database, visit.here.settings, found.document)
+    if not stored.picture:
+        raise NotFound("no picture of this page is stored")
+    return Response(stored.picture, media_type="image/png")
+
+
 async def _read(visit: Visit, url: str, source: str, generation: int | None) -> ReadPage:
     return await read_page(
         visit.here.database,

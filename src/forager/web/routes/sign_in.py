@@ -9,8 +9,7 @@ from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from forager.access import keys
-from forager.access.caller import Scope
-from forager.access.errors import Unauthorised
+from forager.access.caller import Scope, Unauthorised
 from forager.access.keys import authenticate
 from forager.api.services import Here
 from forager.errors import InvalidInput

@@ -39,6 +39,7 @@ SELECT CASE topic WHEN 'render' THEN 'crawl' ELSE topic END, lane, ref_id, paylo
  WHERE topic IN ('crawl', 'parse', 'render')
  ORDER BY id;
 DELETE FROM outbox WHERE topic <> 'webhooks';
+UPDATE outbox SET topic = 'webhook';
 
 DROP INDEX outbox_delivery_idx, outbox_due_idx, outbox_order_idx;
 ALTER TABLE outbox
@@ -64,8 +65,9 @@ ALTER TABLE crawl_tasks
     DROP COLUMN failing_since,
     DROP COLUMN render,
     DROP COLUMN needs_browser;
-DROP TABLE inbound_links, search_words;
-ALTER TABLE sources DROP COLUMN repeated_blocks;
+DROP TABLE inbound_links, search_words, near_duplicates;
+ALTER TABLE documents DROP COLUMN simhash;
+ALTER TABLE sources DROP COLUMN repeated_blocks, DROP COLUMN declared_at;
 DROP TABLE render_lessons, domain_render_lessons;
 ALTER TABLE domains DROP COLUMN render, DROP COLUMN render_urls;
 ALTER TABLE workers DROP COLUMN renders;

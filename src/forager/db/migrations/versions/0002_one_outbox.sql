@@ -79,6 +79,20 @@ CREATE TABLE domain_render_lessons (
 
 -- blocks that repeat on most pages, as extraction learned them from a sample; NULL until then
 ALTER TABLE sources ADD COLUMN repeated_blocks jsonb;
+-- when its options were last declared; jobs that are older do not replace them
+ALTER TABLE sources ADD COLUMN declared_at timestamptz;
+
+-- SimHash of the text; NULL: too short to compare, or extracted by an earlier version
+ALTER TABLE documents ADD COLUMN simhash bigint;
+
+-- Pages of a generation whose texts are nearly the same; a cluster is named by its first document.
+CREATE TABLE near_duplicates (
+    generation_id bigint NOT NULL,
+    document_id   bigint NOT NULL,
+    cluster       bigint NOT NULL,
+    PRIMARY KEY (generation_id, document_id)
+);
+CREATE INDEX near_duplicates_cluster_idx ON near_duplicates (generation_id, cluster);
 
 -- The words of a generation. Those that are not spelled are lexemes, with the number of sections
 -- that have them among those that were counted; the empty one stands for all of these. Those that
@@ -226,6 +240,7 @@ DROP INDEX outbox_target_idx, outbox_unsent_idx;
 ALTER TABLE outbox RENAME COLUMN target_id TO lane;
 ALTER TABLE outbox RENAME COLUMN next_attempt_at TO due_at;
 UPDATE outbox SET lane = 0 WHERE lane IS NULL;
+UPDATE outbox SET topic = 'webhooks' WHERE topic = 'webhook';
 ALTER TABLE outbox
     -- messages of one lane are claimed together: a webhook, or a band of priorities
     ALTER COLUMN lane SET DEFAULT 0,

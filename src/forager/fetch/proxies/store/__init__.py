@@ -33,7 +33,7 @@ _SETTABLE: dict[str, LiteralString] = {
 
 # A proxy whose slots for this domain are free comes before one that must wait; then the one
 # that rested longest. The looks of `seen` are compared again once the row is locked: a proxy
-# that somebody picked between the two is not picked twice.
+# that another process picked between the two is not picked twice.
 _SEEN: LiteralString = """
     WITH applied AS (
         SELECT id FROM domains
@@ -62,8 +62,8 @@ _UNPICKED: LiteralString = f"""
            FOR NO KEY UPDATE OF p SKIP LOCKED
     )
 """
-# Without a lock: whoever finds that its row has changed would go on to the next and hold both, and
-# then wait for somebody who locks them in the order of their ids.
+# Without a lock: a transaction that finds its row changed would continue with the next, hold both
+# and then wait for another that locks them in the order of their ids.
 _ANY: LiteralString = f"""
     chosen AS (
         SELECT p.id
@@ -123,7 +123,7 @@ async def pick_unpicked(
     private: bool,
     region: str | None,
 ) -> SealedProxy | None:
-    """The least recently used proxy that nobody else is picking at this moment."""
+    """The least recently used proxy that no other transaction is picking."""
     cursor = connection.cursor(row_factory=class_row(SealedProxy))
     await cursor.execute(
         f"{_SEEN}, {_UNPICKED} {_USE}",
