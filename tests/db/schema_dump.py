@@ -80,9 +80,11 @@ def main() -> None:
     from forager.db.database import reach_server
     from forager.settings import Settings
 
-    with TemporaryDirectory() as home, reach_server(Settings(home=Path(home))) as server:
-        schema.ensure_current(server.url)
-        DUMP.write_text(schema_dump(server.url), "utf-8")
+    with TemporaryDirectory() as home:
+        settings = Settings(home=Path(home), database_linger_seconds=0)
+        with reach_server(settings) as server:
+            schema.ensure_current(server.url)
+            DUMP.write_text(schema_dump(server.url), "utf-8")
     sys.stdout.write(f"wrote {DUMP}\n")
 
 
