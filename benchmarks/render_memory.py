@@ -92,7 +92,6 @@ async def _measure(pages: int) -> list[Sample]:
                     spent.look()
                     if done % (pages // SAMPLES) == 0:
                         samples.append(_sample(done, spent))
-                        print(samples[-1], flush=True)
 
             await asyncio.gather(*(work() for _ in range(limits.pages)))
     return samples

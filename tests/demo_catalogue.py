@@ -171,8 +171,8 @@ def _page(
     said = Evidence(0.95, "json-ld: offers.price")
     product = Product(
         name=thing.name,
-        description=f"{thing.name} by {thing.brand}. Made to last, and to be mended: every part can"
-        " be had by itself. Comes with a warranty of five years.",
+        description=f"{thing.name} by {thing.brand}. Built to last and easy to repair: every part"
+        " is available separately. Five-year warranty.",
         price=price,
         list_price=Decimal(thing.price) * 2 if thing.slug.startswith("ada") else None,
         currency="EUR",

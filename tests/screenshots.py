@@ -1,8 +1,8 @@
-"""Takes every page of the dashboard in light and dark, for a desk and for a phone.
+"""Take pictures of every page of the dashboard, light and dark, at desktop and phone width.
 
-Run by `make screenshots`. A server of its own crawls the bundled site twice, and a site that
-changes, and is given a catalogue, so that every page has something to show; the pictures are in
-build/screenshots. With words after it, only pages whose names have one of them are taken.
+Run by `make screenshots`. A separate server crawls the bundled site twice and a site that changes,
+and gets a filled catalog, so that every page has content. The pictures are in build/screenshots.
+With arguments such as `job product*`, only pages whose names match are taken.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from fnmatch import fnmatch
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,7 +37,7 @@ PORT = 8798
 ADDRESS = f"http://127.0.0.1:{PORT}"
 BUNDLED = f"http://127.0.0.1:{demo.PORT}"
 HEIGHT = 900
-PATIENCE = 120
+PATIENCE = 300
 # one that comes in several versions
 PARSERS = "parsers.kiosk_parsers"
 
@@ -61,7 +62,7 @@ async def main() -> None:
 
 @asynccontextmanager
 async def _dashboard() -> AsyncIterator[Settings]:
-    """Everything there is, in a home of its own, and how it is set up."""
+    """A server with all parts, in a temporary home, and its settings."""
     with tempfile.TemporaryDirectory() as home:
         environment = {**os.environ, "FORAGER_HOME": home, "FORAGER_PARSER_MODULES": PARSERS}
         forager = Path(sys.executable).with_name("forager")
@@ -91,12 +92,12 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
     """Two generations of the bundled site, and the pages that show them."""
     page = await browser.new_page()
     page.set_default_timeout(PATIENCE * 1000)
-    await _crawl(page, "Crawl the bundled site", "/new-crawl")
+    await _crawl(page, "Crawl the demo site", "/new-crawl")
     await _crawl(page, "Refresh now", "/sources/demo")
     job = page.url.removeprefix(ADDRESS)
     await page.goto(f"{ADDRESS}/search?q=ledger")
     hit = await page.locator(".hit a").first.get_attribute("href")
-    changed = await _crawl_changing_site(page)
+    changed = await _crawl_changing_site(page) if _is_wanted("source-diff") else "/sources/demo"
     await page.close()
     return {
         "overview": "/",
@@ -150,11 +151,11 @@ async def _crawl_changing_site(page: Page) -> str:
         )
         await page.goto(f"{ADDRESS}/new-crawl")
         await page.get_by_label("URLs (one per line)").fill(address)
-        await page.get_by_label("Name").fill("handbook")
+        await page.get_by_label("Source name").fill("handbook")
         await page.get_by_text("More settings").click()
-        await page.get_by_label("Seconds between requests").fill("0.1")
+        await page.get_by_label("Delay (s)", exact=True).fill("0.1")
         await page.get_by_label("Allow private").check()
-        await page.get_by_role("button", name="Start").click()
+        await page.get_by_role("button", name="Start crawl").click()
         await _until_completed(page)
         (folder / "old.html").unlink()
         _write(folder, {"index": "", "install": "Version 2 needs Python 3.11.", "new": "Just in."})
@@ -246,7 +247,7 @@ async def _take(
 
 
 def _is_wanted(name: str) -> bool:
-    return len(sys.argv) == 1 or any(word in name for word in sys.argv[1:])
+    return len(sys.argv) == 1 or any(fnmatch(name, pattern) for pattern in sys.argv[1:])
 
 
 if __name__ == "__main__":

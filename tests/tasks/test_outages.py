@@ -9,6 +9,7 @@ import pytest
 from forager.db.ids import new_id
 from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Product
+from forager.parsers.pattern import GENERIC_VERSION
 from forager.settings import Settings
 from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
 from forager.tasks.causes import Cause
@@ -36,7 +37,8 @@ class Market:
         await self.shop.open()
         await self.shop.stock({f"p{n}": lamp(str(10 + n)) for n in range(count)})
         ids = [await self.shop.task(f"p{n}") for n in range(count)]
-        await self.tasks.sql("UPDATE crawl_tasks SET parser_version = 'generic 2'")
+        version = f"generic {GENERIC_VERSION}"
+        await self.tasks.sql("UPDATE crawl_tasks SET parser_version = %s", version)
         return ids
 
     async def visit(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from archived_job import Settled, html, start_job
 from built_site import SOURCE, Crawls, active_site, rows_of
 from forager.archive.options import archive_options
+from forager.archive.record import ResponseRecord, pack
+from forager.archive.writer import ArchiveWriter
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.render.records import pack_page
+from forager.render.renderer import RenderedPage
 from forager.settings import Settings
 from web.visitor import Visitor
 
@@ -279,6 +284,34 @@ async def test_a_page_is_rendered_with_its_code_and_without_its_images(
     assert "<img" not in page
     assert "&lt;b&gt;bold" in page
     assert "```python" in (await visitor.get(f"{read}&tab=markdown")).text
+
+
+async def test_the_stored_picture_of_a_rendered_page_is_shown(
+    visitor: Visitor, crawls: Crawls, database: Database, settings: Settings
+) -> None:
+    await crawls.crawl({"a": "words"})
+    url = f"https://{SOURCE}/a"
+    place = f"url={url}&source={SOURCE}"
+    assert (await visitor.get(f"/read/picture?{place}")).status == 404
+
+    async def register(_: str) -> None: ...
+
+    static = pack(ResponseRecord(url, datetime.now(UTC), 200, [], b"shell"))
+    rendered = RenderedPage(b"<p>words</p>", url, (), False, None, b"picture", 0.1, ())
+    writer = ArchiveWriter(archive_options(settings).open(), "job", 1, register)
+    [ref] = await writer.write([pack_page(url, rendered, static)])
+    await writer.close()
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            UPDATE generation_documents
+               SET segment = %s, segment_offset = %s, segment_length = %s
+            """,
+            (ref.segment, ref.offset, ref.length),
+        )
+    assert "/read/picture?" in (await visitor.get(f"/read?{place}&tab=original")).text
+    picture = await visitor.get(f"/read/picture?{place}")
+    assert (picture.status, picture.headers["Content-Type"]) == (200, "image/png")
 
 
 async def test_versions_of_a_page_are_read_and_compared(visitor: Visitor, crawls: Crawls) -> None:

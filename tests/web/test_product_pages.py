@@ -12,6 +12,7 @@ from forager.access.keys import create_key
 from forager.db.database import Database
 from forager.fetch.domains.service import Domains
 from forager.fetch.proxies.costs import UsageLog
+from forager.parsers.pattern import GENERIC_VERSION
 from forager.products.alerts import list_alerts
 from forager.services.supervisor import running
 from forager.settings import Settings
@@ -363,7 +364,7 @@ async def test_parsers_say_what_cannot_be_rolled_back(
     refused = await visitor.act("/parsers/generic/rollback")
     assert refused.status == 409
     assert "nothing to roll back" in refused.text
-    same = {"name": "generic", "version": "2", "against": "2"}
+    same = {"name": "generic", "version": GENERIC_VERSION, "against": GENERIC_VERSION}
     assert (await visitor.act("/parsers/backtest", same)).status == 422
     unknown = {"name": "none", "against": "1"}
     assert (await visitor.act("/parsers/backtest", unknown)).status == 404

@@ -105,7 +105,7 @@ RETRY_AFTER = 10
 
 
 class Slots:
-    """Whoever comes when all are taken is told to come back, not kept waiting."""
+    """When all slots are taken, a request is rejected with Retry-After instead of waiting."""
 
     def __init__(self, number: int, what: str) -> None:
         self._number = number

@@ -1,4 +1,4 @@
-"""The server: binds, serves until told to stop, and lets requests under way finish."""
+"""The server: binds, serves until stopped, and lets requests in progress finish."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CLEANUP_INTERVAL = 3600.0
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """Leaves signals to the caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -60,7 +60,7 @@ async def serve(
     extend: Callable[[FastAPI], AbstractContextManager[object]] = nullcontext,
     beside: Callable[[FastAPI], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> None:
-    """Answer requests until `stopping` is set; `started` is told the address.
+    """Answer requests until `stopping` is set; `started` gets the address.
 
     `extend` and `beside` may add to the application for as long as it runs, as the dashboard and
     the MCP server do.

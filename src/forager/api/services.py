@@ -39,9 +39,9 @@ from forager.tasks.holds import Holds
 from forager.tasks.service import Tasks, TaskStats
 from forager.webhooks.service import Webhooks
 
-# what is made sooner is made anew each time, and so never old
+# answers that are cheaper than this are computed each time
 CHEAP = 0.2
-# for so many times as long as it took to make
+# how long an answer is kept, as a multiple of the time it took
 REST = 10
 LONGEST = 10.0
 MAX_KEPT = 200
@@ -49,7 +49,7 @@ MAX_KEPT = 200
 
 @dataclass(frozen=True, slots=True)
 class Remembrance:
-    """An answer, and since when it is given again; None: it was made for whoever asked."""
+    """An answer, and when it was computed; None if it was computed for this request."""
 
     answer: Any
     at: datetime | None
@@ -66,7 +66,7 @@ class Remembered:
         return (await self.look(key, make)).answer
 
     async def look(self, key: object, make: Callable[[], Awaitable[Any]]) -> Remembrance:
-        """The answer and its age; while somebody makes it anew, the one before."""
+        """The answer and its age; while a new one is computed, the one before."""
         now = time.monotonic()
         until, kept = self._kept.get(key, (0.0, None))
         if kept and (now < until or (key in self._making and now < until + LONGEST)):
@@ -80,7 +80,7 @@ class Remembered:
         def end(made: asyncio.Task[Remembrance]) -> None:
             del self._making[key]
             if not made.cancelled():
-                made.exception()  # those who wait are told; if nobody does, nobody misses it
+                made.exception()  # waiting requests raise it; without any it may be ignored
 
         self._making[key] = asyncio.create_task(self._make(key, make), name=f"making {key}")
         self._making[key].add_done_callback(end)
@@ -191,7 +191,7 @@ class Services:
                     " make one every day.",
                 ) from None
 
-    # --- what belongs to somebody else is as if it were not there -----------------------------
+    # --- objects of other owners are treated as if they did not exist --------------------------
 
     async def job_of(self, caller: Caller, job_id: UUID) -> Job:
         return only_own(caller, await self.queue.get(job_id))

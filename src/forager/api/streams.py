@@ -1,7 +1,7 @@
 """Server-sent events of the progress of jobs, and downloads of files as they are written.
 
 One look at the database per interval serves everybody who watches in this process, however many
-they are and whichever jobs they watch. Nobody watches: nobody looks.
+they are and whichever jobs they watch. Without watchers there are no queries.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RETRY_MS = 2000
 
 @dataclass(slots=True)
 class Watched:
-    """A job that somebody watches, as it was at the last look."""
+    """A watched job, as of the last query."""
 
     report: CrawlReport | None = None
     events: list[jobs.JobEvent] = field(default_factory=list)
@@ -237,7 +237,7 @@ def response_file(body: bytes, name: str) -> Response:
 
 # kinds that are nothing but pixels
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "image/bmp")
-# an image came from somebody else's server: whatever is in it, it is shown and nothing more
+# an image comes from a foreign server: it may only be displayed, whatever it contains
 IMAGE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",

@@ -74,7 +74,7 @@ def place_name(place: str | Path) -> str:
 
 
 def is_same_place(one: str | Path, other: str | Path) -> bool:
-    """Also of a folder that is mounted twice, which no name tells."""
+    """Also for a folder that is mounted twice, which names do not show."""
     if place_name(one) == place_name(other):
         return True
     folder, another = local_folder(one), local_folder(other)

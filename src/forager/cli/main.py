@@ -19,9 +19,9 @@ from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags
 from forager.cli.running import leave_on_sigterm
 
-# one line breaks into a paragraph of its own only at an empty line
+# a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-# where each command is (a function, or an app with commands of its own), and its line in the help:
+# where each command is (a function, or an app with subcommands), and its line in the help:
 # listing the commands must not import them
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),

@@ -132,7 +132,7 @@ class Flags:
     settings: Settings | None = None
 
     def load(self, *, quiet: bool = True, **more: Any) -> Settings:
-        """Read the settings and set up logs; `quiet` commands log warnings only, unless told."""
+        """Read the settings and set up logs; `quiet` commands log only warnings by default."""
         from forager.logs import configure_logs
         from forager.settings import Origin, load_settings, origins
 

@@ -74,7 +74,7 @@ def counted(number: int, noun: str) -> str:
 
 
 STDOUT = "-"
-# off a terminal nobody folds lines: each row stays on one, however long
+# off a terminal lines are not folded: each row stays on one line, however long
 ENDLESS_WIDTH = 100_000
 
 Item = TypeVar("Item")
@@ -105,7 +105,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def write(data: bytes) -> None:
-    """Write to standard output; when nobody reads it any more, go on in silence.
+    """Write to standard output; after the reader has gone, discard the output.
 
     A terminal gets text that cannot steer it, everything else the bytes as they are.
     """
@@ -120,7 +120,7 @@ def write(data: bytes) -> None:
 
 
 def silence_stdout() -> None:
-    """`| head` has seen enough. The work goes on, and its result is the exit code."""
+    """Discard further output, as after `| head`; the exit code still reports the result."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

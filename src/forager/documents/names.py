@@ -22,11 +22,11 @@ from forager.extract.identifiers import (
 
 DEFINITION = "definition"
 LISTING = "listing"
-# before a name that a section defines, as a lexeme of its own
+# before a name that a section defines, as a separate lexeme
 DEFINES = "§="
 
 _MAX_CONTEXT = 400  # characters
-# a page that defines things in headings of one form, such as "X Directive", has at least so many
+# a page that defines things in headings of one form, such as "X Directive", has at least this many
 _MIN_ALIKE = 3
 _MAX_FORM = 20
 _MIN_LISTED = 8

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
-from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.crawl.url_lists import UrlFilter, list_settled
+from forager.errors import NotFound
+from forager.extract.hosts import host_of
+from forager.fetch.domains import Domain
 from forager.jobs.job import Job, JobEvent, Move
-from forager.jobs.lifecycle import RETRY_FAILED, moves_by_hand
+from forager.jobs.lifecycle import RETRY_FAILED, Status, moves_by_hand
 from forager.jobs.workers import job_report
 from forager.web.charts import Part, Series
 from forager.web.formats import duration
 from forager.web.visit import Visit
 
 EXAMPLES = 3
+LATEST = 10
+# processed URLs up to which the latest ones are shown
+MAX_FOLLOWED = 20_000
+MAX_HOSTS = 5
 SAMPLED_FAILURES = 200
 FEWEST_INTERVALS = 10
 MOST_INTERVALS = 40
@@ -47,6 +55,9 @@ class JobView:
     failures: list[FailureGroup]
     pace: Pace | None
     options: list[tuple[str, str]]
+    # of a running crawl: the URLs processed last, and how its hosts are doing
+    latest: list[SettledUrl]
+    hosts: list[Domain]
 
     @property
     def can_retry(self) -> bool:
@@ -103,6 +114,8 @@ async def load_job(visit: Visit, job: Job) -> JobView:
         failures=await _failures(visit, report),
         pace=await _pace(visit, report.job),
         options=_options(report.job),
+        latest=await _latest(visit, report),
+        hosts=await _hosts(visit, report.job),
     )
 
 
@@ -122,6 +135,29 @@ async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
         FailureGroup(reason, count, [u for u in found.items if u.reason == reason][:EXAMPLES])
         for reason, count in counts
     ]
+
+
+async def _latest(visit: Visit, report: CrawlReport) -> list[SettledUrl]:
+    """URLs that a running crawl processed last, unless sorting its URLs every second costs much."""
+    settled = sum(report.ledger.settled.values())
+    if report.job.status is not Status.PROCESSING or settled > MAX_FOLLOWED:
+        return []
+    found = await list_settled(
+        visit.here.database, report.job.id, sort=UrlSort.TIME, descending=True, limit=LATEST
+    )
+    return found.items
+
+
+async def _hosts(visit: Visit, job: Job) -> list[Domain]:
+    """The hosts of the start URLs of a running crawl, as far as anything was requested there."""
+    if job.status is not Status.PROCESSING:
+        return []
+    names = dict.fromkeys(host_of(url) for url in job.payload.get("urls", [])[:MAX_HOSTS])
+    found = []
+    for name in names:
+        with suppress(NotFound):
+            found.append(await visit.here.domains.get(name))
+    return found
 
 
 async def _pace(visit: Visit, job: Job) -> Pace | None:

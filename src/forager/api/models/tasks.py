@@ -152,7 +152,7 @@ class TaskDetail(Task):
 
 
 class TrackOrder(Order):
-    """What to keep fresh. The terms count where an item has none of its own."""
+    """What to keep fresh. The terms apply to items without their own."""
 
     model_config = example(
         items=[

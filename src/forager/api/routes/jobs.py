@@ -174,7 +174,7 @@ async def events(
     """A job's history, oldest first."""
     await here.job_of(caller, job_id)
     found = await here.queue.events(job_id, after=cursor, limit=limit)
-    # a full page may be the last one: only the next event tells
+    # a full page may be the last one: only the next event shows it
     more = len(found) == limit and await here.queue.events(job_id, after=found[-1].id, limit=1)
     return listed(Page(found, str(found[-1].id) if more else None), JobEvent.of)
 

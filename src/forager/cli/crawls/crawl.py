@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from forager.settings import Settings
 
 
-# how long somebody who said "at once" waits to hear how things stand
+# how long a second Ctrl-C waits for the final report
 LAST_LOOK = 2.0
 # an option as the crawl names it, at the start of a line that says what is wrong with it
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from forager.cli.options import AllowPrivate, option, with_signature
 from forager.crawl.options import CrawlChoices
 
-# typer cannot take a mapping: each header is a flag of its own
+# typer cannot take a mapping: each header is a separate flag
 HEADER = "header"
 NO = "no_"
 # an option that is on by default is a flag that turns it off

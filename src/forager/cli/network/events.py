@@ -74,9 +74,9 @@ def list_(
 
 
 def words_of(event: EventRow) -> str:
-    """One line; what is of a kind that is not known here is told name by name."""
-    tell = _WORDS.get(event.kind, _by_name)
-    return on_one_line(tell(event.payload))[:LONGEST]
+    """Describe an event in one line; the values of an unknown kind are listed by name."""
+    describe = _WORDS.get(event.kind, _by_name)
+    return on_one_line(describe(event.payload))[:LONGEST]
 
 
 EVENT_COLUMNS: Columns = {
@@ -89,55 +89,58 @@ EVENT_COLUMNS: Columns = {
 }
 
 
-def _added(told: Payload) -> str:
+def _added(payload: Payload) -> str:
     return _named(
-        told, ", ".join(filter(None, (_money(told, "price"), _plain(told, "availability"))))
+        payload,
+        ", ".join(filter(None, (_money(payload, "price"), _plain(payload, "availability")))),
     )
 
 
-def _price(told: Payload) -> str:
-    old = _money(told, "old", "old_currency") or "no price"
-    new = _money(told, "new") or "no price"
-    percent = told.get("percent")
+def _price(payload: Payload) -> str:
+    old = _money(payload, "old", "old_currency") or "no price"
+    new = _money(payload, "new") or "no price"
+    percent = payload.get("percent")
     by = f" ({percent:+g} %)" if isinstance(percent, int | float) else ""
-    return _named(told, f"{old} -> {new}{by}")
+    return _named(payload, f"{old} -> {new}{by}")
 
 
-def _availability(told: Payload) -> str:
-    return _named(told, f"{_plain(told, 'old') or 'unknown'} -> {_plain(told, 'new') or 'unknown'}")
-
-
-def _alert(told: Payload) -> str:
-    rule = told.get("rule") or {}
-    return f"{str(rule.get('kind')).replace('_', ' ')}: {_price(told)}"
-
-
-def _degraded(told: Payload) -> str:
-    return (
-        f"{_share(told, 'recent_rate')} of the last {told.get('recent_pages')} pages could be read,"
-        f" {_share(told, 'week_rate')} in the week before"
+def _availability(payload: Payload) -> str:
+    return _named(
+        payload, f"{_plain(payload, 'old') or 'unknown'} -> {_plain(payload, 'new') or 'unknown'}"
     )
 
 
-def _trial_ended(told: Payload) -> str:
+def _alert(payload: Payload) -> str:
+    rule = payload.get("rule") or {}
+    return f"{str(rule.get('kind')).replace('_', ' ')}: {_price(payload)}"
+
+
+def _degraded(payload: Payload) -> str:
     return (
-        f"parser {told.get('parser')}: version {told.get('version')} was stopped; version"
-        f" {told.get('active_version')} stays active: {told.get('reason')}"
+        f"{_share(payload, 'recent_rate')} of the last {payload.get('recent_pages')} pages could be"
+        f" read, {_share(payload, 'week_rate')} in the week before"
     )
 
 
-def _audit(told: Payload) -> str:
-    findings = told.get("findings")
+def _trial_ended(payload: Payload) -> str:
+    return (
+        f"parser {payload.get('parser')}: version {payload.get('version')} was stopped; version"
+        f" {payload.get('active_version')} stays active: {payload.get('reason')}"
+    )
+
+
+def _audit(payload: Payload) -> str:
+    findings = payload.get("findings")
     if not isinstance(findings, list) or not findings:
-        return f"{told.get('checks')} checks, nothing found"
+        return f"{payload.get('checks')} checks, nothing found"
     first = ", ".join(
         f"{each.get('count')} {each.get('check') or each.get('name')}" for each in findings[:3]
     )
     return f"{counted(len(findings), 'finding')}: {first}"
 
 
-def _by_name(told: Payload) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in told.items())
+def _by_name(payload: Payload) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in payload.items())
 
 
 _WORDS: dict[str, Callable[[Payload], str]] = {
@@ -151,22 +154,22 @@ _WORDS: dict[str, Callable[[Payload], str]] = {
 }
 
 
-def _named(told: Payload, words: str) -> str:
-    name = told.get("name")
+def _named(payload: Payload, words: str) -> str:
+    name = payload.get("name")
     return f"{name}: {words}" if name else words
 
 
-def _money(told: Payload, name: str, currency: str = "currency") -> str:
-    amount = told.get(name)
+def _money(payload: Payload, name: str, currency: str = "currency") -> str:
+    amount = payload.get(name)
     if amount is None:
         return ""
-    return f"{amount} {told.get(currency) or told.get('currency') or ''}".rstrip()
+    return f"{amount} {payload.get(currency) or payload.get('currency') or ''}".rstrip()
 
 
-def _plain(told: Payload, name: str) -> str:
-    return str(told.get(name) or "").replace("_", " ")
+def _plain(payload: Payload, name: str) -> str:
+    return str(payload.get(name) or "").replace("_", " ")
 
 
-def _share(told: Payload, name: str) -> str:
-    share = told.get(name)
+def _share(payload: Payload, name: str) -> str:
+    share = payload.get(name)
     return f"{share:.0%}" if isinstance(share, int | float) else "?"

@@ -138,7 +138,7 @@ def _archive(files: int) -> str:
 
 
 class BackupProgress:
-    """To be told each step, and how many files it has copied."""
+    """Show each step of a backup, and how many files it has copied."""
 
     def __init__(self) -> None:
         self._console = output.console(sys.stderr)

@@ -1,4 +1,4 @@
-"""`forager worker`: run jobs and tasks until told to stop."""
+"""`forager worker`: run jobs and tasks until stopped."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Render = Annotated[
 
 
 class Part(Protocol):
-    """Something that works until it is told to stop."""
+    """A part of a worker that runs until it is stopped."""
 
     def stop(self) -> None: ...
     async def run(self) -> None: ...
@@ -108,7 +108,7 @@ async def run_worker(
     tasks: bool = True,
     more: Sequence[Part] = (),
 ) -> None:
-    """Work until told to stop, with `more` parts beside the work."""
+    """Work until stopped, with `more` parts beside the work."""
     from forager.background import background_services
     from forager.db.database import open_database
     from forager.logs import get_logger

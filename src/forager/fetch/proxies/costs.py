@@ -100,7 +100,7 @@ def _line(row: store.DomainUsage) -> CostLine:
 log = get_logger("proxies")
 
 WRITE_INTERVAL = 5.0
-# so many pairs of host and proxy are written at once, however long that is from the last time
+# this many pairs of host and proxy are written at once, whatever the time since the last write
 MOST_WAITING = 5_000
 
 

@@ -24,7 +24,7 @@ from forager.services.service import Service
 
 log = get_logger("proxies")
 
-# The name can exist nowhere, so nobody else is troubled: what a proxy says about it shows
+# The name can exist nowhere, so no other host is affected: what a proxy says about it shows
 # that it listens, speaks our protocol and knows us.
 NOWHERE = "https://probe.invalid/"
 PROBE_LIMITS = Limits(connect=10, read=10, total=20)

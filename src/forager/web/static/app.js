@@ -6,14 +6,14 @@ const state = document.getElementById("live-state");
 
 // --- times ------------------------------------------------------------------------------------
 
-const STEPS = [[60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [1e12, 86400, "day"]];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "always", style: "short" });
+const STEPS = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [1e12, 86400, "d"]];
 
 function ago(seconds) {
   const size = Math.abs(seconds);
   if (size < 2) return "now";
   const [, unit, name] = STEPS.find(([end]) => size < end);
-  return relative.format(-Math.trunc(seconds / unit), name);
+  const span = `${Math.trunc(size / unit)} ${name}`;
+  return seconds < 0 ? `in ${span}` : `${span} ago`;
 }
 
 function tellTimes(root) {
