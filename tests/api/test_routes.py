@@ -33,7 +33,18 @@ NASTY = (
     "a\x1b[31m\u202e\ud7ff\U0001f993\r\nX-Evil: 1",
 )
 # lists that grow with what is installed or what a page has, and not with what is stored
-SHORT_LISTS = {f"/api/v1/{each}" for each in ("parsers", "sections", "analytics", "proxies/costs")}
+SHORT_LISTS = {
+    f"/api/v1/{each}"
+    for each in (
+        "parsers",
+        "sections",
+        "analytics",
+        "proxies/costs",
+        "products/changes",
+        "products/offers",
+        "products/{product_id}/offers",
+    )
+}
 
 Calls = list[tuple[str, str, dict[str, Any]]]
 

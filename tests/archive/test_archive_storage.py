@@ -65,7 +65,7 @@ async def test_a_segment_is_never_opened_twice(storage: Storage) -> None:
 async def test_a_closed_segment_takes_nothing(storage: Storage) -> None:
     segment = storage.open_segment(NAME)
     await segment.close()
-    with pytest.raises(ArchiveError, match="takes no more"):
+    with pytest.raises(ArchiveError, match="accepts no more"):
         await segment.append([b"late"])
 
 
@@ -191,7 +191,7 @@ async def test_after_a_failed_sync_the_segment_is_left(
         with pytest.raises(ArchiveError, match="Input/output error"):
             await segment.append([b"lost"])
     assert segment.sealed
-    with pytest.raises(ArchiveError, match="takes no more"):
+    with pytest.raises(ArchiveError, match="accepts no more"):
         await segment.append([b"again"])
     assert await local.read(ref) == b"good"
     assert await local.size(NAME) == 4
