@@ -99,6 +99,20 @@ async def test_a_task_that_kills_its_workers_comes_to_an_end(tasks: Tasks, shop:
     ]
 
 
+async def test_a_death_at_the_last_retry_does_not_end_tracking(tasks: Tasks, shop: Shop) -> None:
+    shop.add("a")
+    await tasks.add(shop.hang("a"), max_retries=0)
+    tasks.settings = Settings(**(tasks.settings.model_dump() | {"dead_letter_visits": 3}))
+    async with process(tasks) as first:
+        await eventually(lambda: hanging(shop))
+        await first.kill()
+    await tasks.recover()
+    state = "SELECT status, failed_visits, retry_count, scheduled_at > now() FROM crawl_tasks"
+    assert await tasks.sql(state) == [("pending", 1, 0, True)]
+    assert await tasks.sql("SELECT FROM dead_letters") == []
+    shop.behave_again("a")
+
+
 async def test_a_frozen_worker_that_wakes_up_writes_nothing(tasks: Tasks, shop: Shop) -> None:
     shop.add("a", Item("A", "10.00"))
     (task_id,) = await tasks.add(shop.hang("a"))

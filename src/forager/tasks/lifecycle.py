@@ -130,6 +130,14 @@ WITHDRAW = TaskMove(
 # Like a job, a task spends a retry on the death of its worker: a page that kills workers must come
 # to an end.
 RECOVER = TaskMove(name="recover", steps=_CLAIMED_FROM, revokes=True, spends_retry=True)
+# the worker died during the last retry of a visit: the task returns to its interval
+RECOVER_MISSED = TaskMove(
+    name="miss",
+    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
+    revokes=True,
+    finishes=True,
+    resets_retries=True,
+)
 RECOVER_FAILED = TaskMove(
     name="fail",
     steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
-from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, TaskMove
+from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, RECOVER_MISSED, TaskMove
 from forager.tasks.task import CHANNEL, RecoveredTask
 
 
@@ -25,10 +25,14 @@ class Holder:
     is_stale: bool
 
 
-def _move_orphans(move: TaskMove, condition: LiteralString) -> str:
+def _move_orphans(move: TaskMove, condition: str) -> str:
+    failed_visit = """,
+               failed_visits = t.failed_visits + 1,
+               failing_since = coalesce(t.failing_since, now())"""
     return f"""
         UPDATE crawl_tasks t
            SET {move.changes}, error_kind = 'internal', error_message = %(reason)s
+               {"" if move is RECOVER else failed_visit}
           FROM orphans
          WHERE t.id = orphans.id AND {move.allowed} AND {condition}
         RETURNING t.id, t.domain_id, t.url, t.status, t.started_at, t.retry_count, t.max_retries,
@@ -37,12 +41,22 @@ def _move_orphans(move: TaskMove, condition: LiteralString) -> str:
     """
 
 
+_HAS_RETRIES: LiteralString = "t.retry_count < t.max_retries"
+# as for other failures: a task ends after this many failed visits over this time
+_IS_LAST_VISIT: LiteralString = """
+    t.failed_visits + 1 >= %(visits)s
+    AND coalesce(extract(epoch FROM now() - t.failing_since), 0) >= %(after)s
+"""
+
 # moves the tasks that were locked under the name `orphans`
 _RECOVER = f"""
-    recovered AS ({_move_orphans(RECOVER, "t.retry_count < t.max_retries")}),
-    failed AS ({_move_orphans(RECOVER_FAILED, "t.retry_count >= t.max_retries")}),
+    recovered AS ({_move_orphans(RECOVER, _HAS_RETRIES)}),
+    missed AS (
+        {_move_orphans(RECOVER_MISSED, f"NOT {_HAS_RETRIES} AND NOT ({_IS_LAST_VISIT})")}
+    ),
+    failed AS ({_move_orphans(RECOVER_FAILED, f"NOT {_HAS_RETRIES} AND {_IS_LAST_VISIT}")}),
     moved AS (
-        SELECT * FROM recovered UNION ALL SELECT * FROM failed
+        SELECT * FROM recovered UNION ALL SELECT * FROM missed UNION ALL SELECT * FROM failed
     ), logged AS (
         INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, error_kind,
                                    error_message, worker_id, started_at)
@@ -107,6 +121,8 @@ async def recover_stale(
     stale_after: float,
     reason: str,
     key: str,
+    visits: int,
+    after: float,
     limit: int,
 ) -> list[RecoveredTask]:
     """Take tasks from workers that are silent. Their silence is tested again here."""
@@ -133,6 +149,8 @@ async def recover_stale(
             "stale_after": stale_after,
             "reason": reason,
             "key": key,
+            "visits": visits,
+            "after": after,
             "limit": limit,
         },
     )
@@ -140,7 +158,14 @@ async def recover_stale(
 
 
 async def recover_dead(
-    connection: Connection, worker_ids: Sequence[UUID], *, reason: str, key: str, limit: int
+    connection: Connection,
+    worker_ids: Sequence[UUID],
+    *,
+    reason: str,
+    key: str,
+    visits: int,
+    after: float,
+    limit: int,
 ) -> list[RecoveredTask]:
     """Take tasks from workers whose process is known to be gone."""
     cursor = connection.cursor(row_factory=class_row(RecoveredTask))
@@ -155,9 +180,29 @@ async def recover_dead(
                FOR NO KEY UPDATE OF t SKIP LOCKED
         ), {_RECOVER}
         """,
-        {"ids": list(worker_ids), "reason": reason, "key": key, "limit": limit},
+        {
+            "ids": list(worker_ids),
+            "reason": reason,
+            "key": key,
+            "visits": visits,
+            "after": after,
+            "limit": limit,
+        },
     )
     return await cursor.fetchall()
+
+
+async def schedule_next_visits(connection: Connection, every: Mapping[int, timedelta]) -> None:
+    """Set when the tasks of missed visits come again."""
+    await connection.execute(
+        """
+        UPDATE crawl_tasks t
+           SET scheduled_at = now() + m.every
+          FROM unnest(%s::bigint[], %s::interval[]) AS m (id, every)
+         WHERE t.id = m.id AND t.status = 'pending'
+        """,
+        (list(every), list(every.values())),
+    )
 
 
 async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:

@@ -20,6 +20,7 @@ from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.causes import message_key
 from forager.tasks.hints import tell
+from forager.tasks.schedule import intervals_of
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
 from forager.tasks.store.recovery import Holder
@@ -103,6 +104,8 @@ class TaskRecovery:
                 [worker.id for worker in dead],
                 reason=WORKER_DIED,
                 key=WORKER_DIED,
+                visits=self._settings.dead_letter_visits,
+                after=self._settings.dead_letter_after,
                 limit=CHUNK,
             ),
         )
@@ -118,6 +121,8 @@ class TaskRecovery:
                 stale_after=stale_after,
                 reason=reason,
                 key=message_key(reason),
+                visits=self._settings.dead_letter_visits,
+                after=self._settings.dead_letter_after,
                 limit=CHUNK,
             ),
         )
@@ -128,6 +133,9 @@ class TaskRecovery:
         while workers:
             async with self._database.transaction() as connection:
                 taken = await take(connection)
+                missed = [task.id for task in taken if task.status == "pending"]
+                every = await intervals_of(connection, missed, self._settings)
+                await store.schedule_next_visits(connection, every)
                 await tell(connection, self._settings, [task.id for task in taken])
             recovered += taken
             LEASE_LOSSES.add("recovery", amount=len(taken))
