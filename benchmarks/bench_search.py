@@ -66,7 +66,7 @@ def kinds(text: RealText, count: int) -> list[Kind]:
     few = pairs[: count // 3]
     words = [pair.split()[0] for pair in few]
     return [
-        Kind("two words (goal: 20 and 60 ms)", [SearchRequest(query=pair) for pair in pairs]),
+        Kind("two words (goal: 50 ms)", [SearchRequest(query=pair) for pair in pairs]),
         Kind("two words, one source", [SearchRequest(query=q, source="source2") for q in few]),
         Kind("two words, below a path", [SearchRequest(query=q, path="/api/") for q in few]),
         Kind("two words as a phrase", [SearchRequest(query=f'"{pair}"') for pair in few]),
