@@ -67,7 +67,7 @@ def test_with_postgresql_alone_no_celery_is_imported() -> None:
 import sys
 import forager.background, forager.tasks.workers.process
 import forager.cli.system.worker, forager.cli.system.up
-import forager.doctor, forager.dispatch.services
+import forager.doctor.examination, forager.dispatch.services
 assert not {"celery", "kombu", "amqp"} & set(sys.modules), sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -18,8 +18,9 @@ from forager.archive.options import archive_options
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.doctor import archive as archive_checks
-from forager.doctor import examine, machine, server, work
+from forager.doctor import machine, server, work
 from forager.doctor.check import REASONS, Check, Level
+from forager.doctor.examination import examine
 from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings

@@ -19,7 +19,7 @@ import psycopg
 from forager import __version__
 from forager.db.database import Database, reach_server
 from forager.db.schema import SCHEMA_VERSION
-from forager.doctor import examine
+from forager.doctor.examination import examine
 from forager.errors import ForagerError
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue

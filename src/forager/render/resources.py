@@ -102,7 +102,7 @@ class ResourceLoader:
 
     @classmethod
     def of(cls, fetcher: Fetcher, check: CheckHop, limits: RenderLimits) -> Self:
-        """A loader with a cache of its own."""
+        """A loader with a separate cache."""
         return cls(fetcher, check, limits, AssetCache(limits.cache_bytes))
 
     async def serve(self, account: PageAccount, order: ResourceOrder) -> ResourceReply:

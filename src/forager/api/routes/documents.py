@@ -128,7 +128,7 @@ class SearchAnswer(View):
     """Hits, best first."""
 
     items: list[Hit]
-    total: int = Field(description="Pages that match, at least so many if `capped`.")
+    total: int = Field(description="Pages that match; if `capped`, at least this many.")
     capped: bool = Field(description="Too many sections match, so only some were ranked.")
     next_cursor: str | None
     note: str | None = Field(description="About the answer, such as what was relaxed.")

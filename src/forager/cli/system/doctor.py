@@ -43,8 +43,8 @@ def doctor(
 
 
 def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]:
-    from forager.doctor import examine
     from forager.doctor.check import failed_with, ok
+    from forager.doctor.examination import examine
 
     try:
         settings = flags_of(context).load()

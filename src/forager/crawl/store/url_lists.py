@@ -106,7 +106,7 @@ async def select_in_key_order(
 async def select_key_after(
     connection: Connection, job_id: UUID, wanted: UrlFilter, *, after: bytes, count: int
 ) -> bytes | None:
-    """The key that so many keys follow after another one; None if there are fewer."""
+    """The key that is `count` keys after another one; None if there are fewer."""
     cursor = await connection.execute(
         f"""
         SELECT url_hash

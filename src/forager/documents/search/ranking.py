@@ -74,7 +74,7 @@ async def _terms(
     config: str,
     prefers: str | None,
 ) -> Terms:
-    """What each term tells; terms that nothing was counted of tell the same."""
+    """The weight of each term by its rarity; terms without counts weigh the same."""
     lexemes = [term.lexemes for term in query.terms]
     total, counts = await store.select_word_counts(
         connection, [each.id for each in generations], [word for row in lexemes for word in row]

@@ -210,13 +210,14 @@ class ProxyPool:
         names, private = [host, *parent_domains(host)], self._guard.allow_private
         async with self._database.connection() as connection:
             # with fewer proxies than runners some must share, and then it is right to wait
-            for statement in (store.pick_unpicked, store.pick_any):
-                found = await statement(
+            for shared in (False, True):
+                found = await store.pick(
                     connection,
                     names=names,
                     exclude=list(exclude),
                     private=private,
                     region=self._region,
+                    shared=shared,
                 )
                 if found is not None:
                     return unsealed(found, self._vault)

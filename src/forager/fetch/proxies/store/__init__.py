@@ -115,40 +115,19 @@ async def upsert_proxy(
     return row[0], row[1]
 
 
-async def pick_unpicked(
+async def pick(
     connection: Connection,
     *,
     names: Sequence[str],
     exclude: Sequence[int],
     private: bool,
     region: str | None,
+    shared: bool,
 ) -> SealedProxy | None:
-    """The least recently used proxy that no other transaction is picking."""
+    """The least recently used proxy; unless `shared`, one that no other process picks now."""
     cursor = connection.cursor(row_factory=class_row(SealedProxy))
     await cursor.execute(
-        f"{_SEEN}, {_UNPICKED} {_USE}",
-        {
-            "names": list(names),
-            "exclude": list(exclude),
-            "private": private,
-            "region": region,
-        },
-    )
-    return await cursor.fetchone()
-
-
-async def pick_any(
-    connection: Connection,
-    *,
-    names: Sequence[str],
-    exclude: Sequence[int],
-    private: bool,
-    region: str | None,
-) -> SealedProxy | None:
-    """The least recently used proxy, though others may be picking it too."""
-    cursor = connection.cursor(row_factory=class_row(SealedProxy))
-    await cursor.execute(
-        f"{_SEEN}, {_ANY} {_USE}",
+        f"{_SEEN}, {_ANY if shared else _UNPICKED} {_USE}",
         {
             "names": list(names),
             "exclude": list(exclude),
