@@ -6,7 +6,7 @@ from typing import Any
 
 from forager.db.database import Database
 from forager.extract.product.record import ImageRole, ProductImage
-from forager.images import SeenImages, record_images
+from forager.images.recording import SeenImages, record_images
 from products.rows import add_product
 
 ONE = ProductImage("https://cdn.example/1.jpg", "One", ImageRole.PRIMARY)

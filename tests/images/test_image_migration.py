@@ -11,7 +11,6 @@ from forager.archive.record import ArchiveError
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.record import ProductImage
-from forager.images import SeenImages, record_images
 from forager.images.files import (
     ImageFiles,
     LocalImageFiles,
@@ -20,6 +19,7 @@ from forager.images.files import (
     open_image_files,
 )
 from forager.images.migration import ImageMove
+from forager.images.recording import SeenImages, record_images
 from forager.images.store import images as store
 from forager.images.store.images import NewFile
 from forager.settings import Settings

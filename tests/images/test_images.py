@@ -23,10 +23,11 @@ from forager.db.database import Database
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
 from forager.fetch.polite import Fetching
-from forager.images import SeenImages, fetcher, record_images
+from forager.images import fetcher
 from forager.images.fetcher import ImageFetcher, Inspection
 from forager.images.files import LocalImageFiles, delete_unused_files, image_path, open_image_files
 from forager.images.inspector import Refused, inspect
+from forager.images.recording import SeenImages, record_images
 from forager.images.store import images as store
 from forager.processes.sandbox import SandboxLimits
 from forager.products.lookup import find_image
@@ -124,9 +125,9 @@ async def test_a_decoder_that_takes_too_much_costs_one_image() -> None:
     # 36 million pixels in a few kilobytes: within the limits of size, not of memory
     file = io.BytesIO()
     Image.new("RGB", (6000, 6000)).save(file, "PNG")
-    inspection = Inspection(SandboxLimits(seconds=30, memory_mb=160))
+    inspection = Inspection(SandboxLimits(seconds=30, memory_mb=128))
     try:
-        with pytest.raises(GiveUp, match="the image cannot be read: it needs more than 160 MB"):
+        with pytest.raises(GiveUp, match="the image cannot be read: it needs more than 128 MB"):
             await inspection.inspect(file.getvalue())
         assert (await inspection.inspect(picture())).width == 64
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from forager.db.database import Connection
-from forager.images import SeenImages, record_images, renew_images
+from forager.images.recording import SeenImages, record_images, renew_images
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
