@@ -62,7 +62,7 @@ async def _report(market: Market, events: Counter[str], seconds: float) -> str:
         "simulated hours with faults, in real seconds": (
             f"{market.hours - QUIET_HOURS} in {seconds:.0f} s, and {QUIET_HOURS} quiet ones"
         ),
-        "seconds for all healthy shops, per hour (median, longest)": (
+        "seconds for all shops that answer, per hour (median, longest)": (
             f"{sorted(market.rounds)[len(market.rounds) // 2]:.1f}, {max(market.rounds):.1f}"
         ),
         "workers killed": market.kills,

@@ -1,7 +1,7 @@
 """A simulated market: hours pass in rounds, shops fall ill on a schedule, workers are killed.
 
 An hour passes by moving the times in the tables back. Everything else is real: worker processes,
-the scheduler, webhook deliveries and the database. A round ends when every healthy shop was
+the scheduler, webhook deliveries and the database. A round ends when every shop that answers was
 visited, whatever the others do.
 """
 
@@ -65,7 +65,7 @@ class Market:
     worker: Process | None = None
     hours: int = 0
     kills: int = 0
-    # seconds until all healthy shops were visited, by hour
+    # seconds until all shops that answer were visited, by hour
     rounds: list[float] = field(default_factory=list)
 
     @property
@@ -73,7 +73,7 @@ class Market:
         return self.shops.shops
 
     async def pass_an_hour(self, *, quiet: bool = False) -> None:
-        """Change offers, let shops fall ill, and wait until the healthy ones were visited."""
+        """Change offers, let shops fall ill, and wait until those that answer were visited."""
         hour = self.hours % DAY
         self.hours += 1
         ill = {n: f for n, (f, when) in SCHEDULE.items() if hour in when and not quiet}
@@ -81,12 +81,11 @@ class Market:
         for shop in self.all:
             shop.change_offers(self.chance)
         await self._move_times_back()
-        healthy = [shop.host for shop in self.all if shop.number not in ill]
         started = time.monotonic()
         try:
-            await eventually(lambda: self.visited(healthy), LIMIT)
+            await eventually(self.visited, LIMIT)
         except TimeoutError:
-            raise AssertionError(f"hour {hour}: {await self._late(healthy)}") from None
+            raise AssertionError(f"hour {hour}: {await self._late()}") from None
         self.rounds.append(time.monotonic() - started)
 
     async def _move_times_back(self) -> None:
@@ -126,22 +125,27 @@ class Market:
             """
         )
 
-    async def visited(self, hosts: list[str]) -> bool:
-        """Whether all products of these shops were visited within the hour."""
-        return not await self._late(hosts)
+    async def visited(self) -> bool:
+        """Whether the products of all shops that answer were visited within the hour."""
+        return not await self._late()
 
-    async def _late(self, hosts: list[str]) -> list[object]:
+    async def _late(self) -> list[object]:
+        """A shop whose pages are all gone answers too, until its alarm pauses the visits."""
+        healthy = [shop.host for shop in self.all if shop.fault is None]
+        gone = [shop.host for shop in self.all if shop.fault is Fault.GONE]
         return await self.tasks.sql(
             """
             SELECT t.url, t.status, t.scheduled_at - now(), t.next_crawl_at - now(),
                    t.started_at - now(), t.error_message, d.blocked_until - now(), d.slow_delay
               FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
-             WHERE d.domain_name = ANY(%s)
+              LEFT JOIN domain_health h ON h.domain_id = d.id
+             WHERE (d.domain_name = ANY(%s) OR d.domain_name = ANY(%s) AND h.alarm IS NULL)
                AND NOT (t.status IN ('completed', 'pending')
                         AND coalesce(t.next_crawl_at, t.scheduled_at) > now() + interval '10 min'
                         AND t.started_at > now() - interval '1 hour')
             """,
-            hosts,
+            healthy,
+            gone,
         )
 
     async def kill_worker(self) -> None:
