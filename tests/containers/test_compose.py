@@ -193,9 +193,8 @@ def test_backup_is_restored_into_another_deployment(
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("full")
     deployment = Deployment(folder, "forager-full", free_port(), "full")
-    (folder / "forager.env").write_text(FULL.format(**deployment.secrets))
     try:
-        deployment.key = deployment.start()
+        deployment.key = deployment.start(FULL.format(**deployment.secrets))
         yield deployment
     finally:
         deployment.stop()

@@ -206,9 +206,18 @@ class Queue:
     # --- for workers -----------------------------------------------------------------------
 
     async def claim(
-        self, worker_id: UUID, *, kinds: Sequence[str], limit: int = 1, only: UUID | None = None
+        self,
+        worker_id: UUID,
+        *,
+        kinds: Sequence[str],
+        limit: int = 1,
+        renders: bool = False,
+        only: UUID | None = None,
     ) -> list[Job]:
-        """Take up to `limit` due jobs, highest priority first, oldest first."""
+        """Take up to `limit` due jobs, highest priority first, oldest first.
+
+        `renders`: whether the worker has a browser.
+        """
         async with self._database.connection() as connection:
             return await store.claim_jobs(
                 connection,
@@ -216,7 +225,9 @@ class Queue:
                 kinds=kinds,
                 limit=_checked_limit(limit),
                 schema=SCHEMA_VERSION,
+                stale_after=self.settings.stale_after,
                 region=self.settings.region,
+                renders=renders,
                 only=only,
             )
 

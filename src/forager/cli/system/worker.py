@@ -132,11 +132,13 @@ async def run_worker(
 
 def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
     from forager.jobs.supervisor import Supervisor
+    from forager.render.finding import find_browser
     from forager.tasks.workers.supervisor import TaskSupervisor
 
     parts: list[Part] = []
     if jobs:
-        parts.append(Supervisor(database, settings))
+        renders = find_browser(settings).path is not None
+        parts.append(Supervisor(database, settings, renders=renders))
     if tasks:
         parts.append(TaskSupervisor(database, settings, _program(settings)))
     return parts

@@ -26,7 +26,9 @@ from forager.jobs.store.moves import (
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
+    NEEDS_BROWSER,
     count_jobs,
+    renderer_is_there,
     select_active_job_of_source,
     select_events,
     select_events_of_many,
@@ -37,12 +39,14 @@ from forager.jobs.store.reads import (
     select_last_events,
     select_running,
     select_trace,
+    select_waiting_for_browser,
     sum_pending_work,
 )
 
 __all__ = [
     "CHANNEL",
     "COLUMNS",
+    "NEEDS_BROWSER",
     "apply_move",
     "assign_source",
     "beat",
@@ -55,6 +59,7 @@ __all__ = [
     "merge_payload",
     "recover_orphaned",
     "recover_stale",
+    "renderer_is_there",
     "save_progress",
     "select_active_job_of_source",
     "select_checkpoint",
@@ -70,6 +75,7 @@ __all__ = [
     "select_running",
     "select_stale",
     "select_trace",
+    "select_waiting_for_browser",
     "sum_pending_work",
     "update_progress",
 ]
