@@ -220,11 +220,11 @@ async def test_the_scheduler_command_claims_messages_in_its_own_name(
     await told(database, by_celery, task_id)
     claim, claimants = outbox.claim, []
 
-    async def noted(*args: Any, claimed_by: UUID | None, **options: Any) -> list[outbox.Message]:
+    async def noted(*args: Any, claimed_by: UUID | None, **options: Any) -> Any:
         claimants.append(claimed_by)
         return await claim(*args, claimed_by=claimed_by, **options)
 
-    monkeypatch.setattr(relay.outbox, "claim", noted)
+    monkeypatch.setattr(outbox, "claim", noted)
     process = identify("scheduler", None)
     async with database.connection() as connection:
         await upsert_process(connection, process, [])

@@ -1,6 +1,6 @@
 """A worker of an earlier version keeps running while the database is upgraded.
 
-`make test-containers` runs it: each earlier version is installed from its commit, which takes a
+`make test-upgrade` runs it: each earlier version is installed from its commit, which takes a
 minute. The results of the last run are in docs/howto/operate.md.
 """
 
@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from test_upgrade import PAGES, SITE, Site, site, value
 
-from db.test_upgrade import PAGES, SITE, Site, site, value
 from forager.db.schema import SCHEMA_VERSION, current_version
 from support.databases import administration, create_database, drop_database, with_database
 from support.waiting import eventually
