@@ -215,8 +215,11 @@ def test_full_profile_crawls_searches_and_tracks(full: Deployment) -> None:
     assert completed(full, crawl(full, "site"))["ledger"]["fetched"] == PAGES
     full.wait_until(lambda: found_by_search(full, "site"))
     full.wait_until(lambda: int(_documents(full)) > 0)
+    # without the other worker, Celery's own command does all of it
+    workers = full.containers("worker")
+    podman("stop", "--time", "40", *workers)
     track(full)
-    assert "received" in podman("logs", full.containers("celery")[0])
+    podman("start", *workers)
     stored = full.execute("minio", "ls", "/data/forager/archive")
     assert stored.strip()
     used = full.execute("postgres", "psql", "--username=forager", "--tuples-only", "--command",
