@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -269,16 +270,12 @@ class TrialResult(View, row=ProbeResult):
 
     @classmethod
     def of(cls, trial: Trial) -> TrialResult:
-        result = trial.result
-        return cls(
-            proxy_id=result.proxy_id,
-            url=spec_url(trial.proxy.spec),
-            ok=result.ok,
-            seconds=round(result.seconds, 3),
-            status=result.status,
-            error=result.error,
-            has_recovered=trial.has_recovered,
-        )
+        shown = asdict(trial.result) | {
+            "url": spec_url(trial.proxy.spec),
+            "seconds": round(trial.result.seconds, 3),
+            "has_recovered": trial.has_recovered,
+        }
+        return cls.model_validate(shown)
 
 
 class RemovedProxy(View):

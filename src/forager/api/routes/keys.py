@@ -106,12 +106,7 @@ KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["01234
 @router.get("/me")
 async def me(caller: Reader) -> Me:
     """Who the caller is, and what it may use."""
-    return Me(
-        key_id=caller.key_id,
-        user_id=caller.user_id,
-        scope=caller.scope,
-        quota=Limits.model_validate(caller.quota),
-    )
+    return Me.of(caller)
 
 
 @router.get("/keys")
