@@ -9,7 +9,6 @@ unpacked into the cache of `make quality-search`; the database is temporary.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,12 +39,9 @@ def recrawl(site: DocumentationSite, home: Path) -> str:
     with served(Site(site.package, folder, site.start), validators=False) as url:
         crawl_with_forager(url, home, options)
         second = crawl_with_forager(url, home, options)
-    command = [Path(sys.executable).parent / "forager", "--home", home, "sources", "diff"]
-    diff = subprocess.run(
-        [*(os.fspath(word) for word in command), site.name, "1", "2", "--json"],
-        check=True,
-        capture_output=True,
-    )
+    program = Path(sys.executable).parent / "forager"
+    command = [str(program), "--home", str(home), "sources", "diff", site.name]
+    diff = subprocess.run([*command, "1", "2", "--json"], check=True, capture_output=True)
     found = json.loads(diff.stdout)
     return f"{site.name}: {second.pages} pages, {json.dumps(found)[:2000]}"
 
