@@ -285,6 +285,11 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
         return None  # operational to the driver, but it would be refused again and again
     if isinstance(error, psycopg.errors.DiskFull):
         return DiskFull(f"PostgreSQL has no space left: {error}")
+    if isinstance(error, psycopg.errors.DeadlockDetected):
+        return DatabaseUnavailable(
+            "two transactions waited for each other, and PostgreSQL canceled this one",
+            hint="Nothing of it was stored. Try again.",
+        )
     if isinstance(error, _UNAVAILABLE):
         return DatabaseUnavailable(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",

@@ -39,6 +39,11 @@ class FieldEvidence(View):
 
     confidence: float = Field(description="0 to 1.")
     origin: str | None = Field(examples=["json-ld:Product"])
+    place: str | None = Field(
+        default=None,
+        description="Path of the element that shows the price stated by structured data.",
+        examples=["div.product > span.price"],
+    )
 
 
 class ProductProblem(View, row=validation.Problem, hidden=("held",)):
