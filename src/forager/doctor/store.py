@@ -6,7 +6,7 @@ from uuid import UUID
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
-from forager.jobs.store import NEEDS_BROWSER, renderer_is_there
+from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
 from forager.products.store.audit import TASKS_OVERDUE
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 

@@ -25,7 +25,7 @@ from forager.documents.store.publishing import count_inbound_links, find_near_du
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
-from forager.jobs.store import hold_lease
+from forager.jobs.store.leases import hold_lease
 
 MAX_KEYS = 10_000
 # the stop reason of a job whose generation was refused; the generation's note says why

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.index.kind import IndexState
 from forager.outbox.store import enqueue
 
@@ -20,16 +19,12 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
-    cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE, (kind,))
-    return await cursor.fetchone()
+    return await Rows(connection, IndexState).first(_STATE, (kind,))
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
     """The same; no other transaction begins or swaps an index before this one ends."""
-    cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE + "FOR SHARE", (kind,))
-    return await cursor.fetchone()
+    return await Rows(connection, IndexState).first(_STATE + "FOR SHARE", (kind,))
 
 
 # --- rebuilding an index -------------------------------------------------------------------------

@@ -116,6 +116,40 @@ async def select_extractions(
 
 
 @dataclass(frozen=True, slots=True)
+class ShownPrice:
+    """The price that the data of a page states, and where the page shows it (empty: nowhere)."""
+
+    price: str | None
+    place: str
+
+
+# rows of a domain that are read to find those with a place
+_MAX_SCANNED = 1_000
+
+
+async def select_shown_prices(
+    connection: Connection, domain_id: int, *, limit: int
+) -> list[ShownPrice]:
+    """The latest extractions of a domain that were searched for the place of their price."""
+    cursor = connection.cursor(row_factory=class_row(ShownPrice))
+    await cursor.execute(
+        """
+        SELECT price, place
+          FROM (SELECT id, fields ->> 'price' AS price, evidence -> 'price' ->> 'place' AS place
+                  FROM extractions
+                 WHERE domain_id = %s AND role = 'active'
+                 ORDER BY id DESC
+                 LIMIT %s) AS recent
+         WHERE place IS NOT NULL
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (domain_id, _MAX_SCANNED, limit),
+    )
+    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
 class NewExtraction:
     """A row of `extractions`; objects are JSON already."""
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ async def count_held(connection: Connection) -> tuple[str | None, int, int]:
 
 async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
     """The domains with the most tasks that are due or under way."""
-    cursor = connection.cursor(row_factory=class_row(DomainBacklog))
-    await cursor.execute(
+    return await Rows(connection, DomainBacklog).all(
         """
         SELECT d.domain_name AS domain,
                (count(*) FILTER (WHERE t.status = 'pending'))::int AS due,
@@ -59,7 +57,6 @@ async def select_backlog(connection: Connection, limit: int) -> list[DomainBackl
         """,
         (limit,),
     )
-    return await cursor.fetchall()
 
 
 async def select_ticked_at(connection: Connection) -> datetime | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, kwargs_row
+from psycopg.rows import kwargs_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -171,8 +172,7 @@ async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) ->
 
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
     """The last attempts at a task, newest first."""
-    cursor = connection.cursor(row_factory=class_row(Attempt))
-    await cursor.execute(
+    return await Rows(connection, Attempt).all(
         """
         SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
                proxy_id, worker_id, started_at, finished_at, duration_ms, size
@@ -183,15 +183,13 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
         """,
         (task_id, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_surroundings(
     connection: Connection, task: Task, most: int, *, stale_after: float, task_proxies: bool
 ) -> Surroundings:
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
-    cursor = connection.cursor(row_factory=class_row(Surroundings))
-    await cursor.execute(
+    found = await Rows(connection, Surroundings).first(
         f"""
         SELECT now() AS now,
                c.hold AS all_hold,
@@ -251,6 +249,5 @@ async def select_surroundings(
             "task_proxies": task_proxies,
         },
     )
-    found = await cursor.fetchone()
     assert found is not None  # a task has a domain
     return found
