@@ -59,7 +59,8 @@ async def know_made(connection: Connection, kind: str, building: str, uuid: str)
 
 async def current_transaction(connection: Connection) -> int:
     """A number that is higher than that of every transaction that has written before."""
-    return await Values(connection).one("SELECT pg_current_xact_id()::text::bigint")
+    value: int = await Values(connection).one("SELECT pg_current_xact_id()::text::bigint")
+    return value
 
 
 async def all_have_ended(connection: Connection, transaction: int) -> bool:

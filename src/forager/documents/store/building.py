@@ -86,7 +86,7 @@ async def select_building(connection: Connection, job_id: UUID) -> tuple[int, in
 async def insert_generation(
     connection: Connection, source_id: str, job_id: UUID, base_id: int | None
 ) -> int:
-    return await Values(connection).one(
+    value: int = await Values(connection).one(
         """
         WITH counted AS (
             UPDATE sources SET generations = generations + 1 WHERE id = %(source)s
@@ -98,6 +98,7 @@ async def insert_generation(
         """,
         {"source": source_id, "job_id": job_id, "base": base_id},
     )
+    return value
 
 
 async def select_previous(

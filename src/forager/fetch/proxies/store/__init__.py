@@ -323,4 +323,7 @@ async def select_ids(connection: Connection) -> list[int]:
 
 
 async def any_private(connection: Connection) -> bool:
-    return await Values(connection).one("SELECT EXISTS (SELECT FROM proxies WHERE allow_private)")
+    value: bool = await Values(connection).one(
+        "SELECT EXISTS (SELECT FROM proxies WHERE allow_private)"
+    )
+    return value
