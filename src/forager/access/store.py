@@ -31,7 +31,7 @@ async def insert_key(
     scope: str,
     expires_in: float | None,
 ) -> ApiKey:
-    made = await Rows(connection, ApiKey).first(
+    return await Rows(connection, ApiKey).one(
         f"""
         INSERT INTO api_keys (id, secret_hash, name, user_id, scope, expires_at)
         VALUES (%(id)s, %(secret_hash)s, %(name)s, %(user_id)s, %(scope)s,
@@ -47,8 +47,6 @@ async def insert_key(
             "expires_in": expires_in,
         },
     )
-    assert made is not None
-    return made
 
 
 async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
@@ -164,7 +162,7 @@ async def select_usage(
 
     A running job counts with all pages it may still fetch, a finished one with those it fetched.
     """
-    usage = await Rows(connection, Usage).first(
+    return await Rows(connection, Usage).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began),
         counted AS (
@@ -201,13 +199,11 @@ async def select_usage(
         """,
         {"user_id": user_id, "apart_from": apart_from},
     )
-    assert usage is not None
-    return usage
 
 
 async def select_spending(connection: Connection, job_id: UUID) -> Spending:
     """What a job has fetched; of one that was begun or granted pages today, what counts today."""
-    spending = await Rows(connection, Spending).first(
+    return await Rows(connection, Spending).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
         SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,
@@ -223,8 +219,6 @@ async def select_spending(connection: Connection, job_id: UUID) -> Spending:
         """,
         {"job_id": job_id},
     )
-    assert spending is not None
-    return spending
 
 
 async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:

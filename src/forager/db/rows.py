@@ -25,6 +25,12 @@ class _Select(Generic[Row]):
         await self._cursor.execute(query, params)
         return await self._cursor.fetchone()
 
+    async def one(self, query: QueryNoTemplate, params: Params | None = None) -> Row:
+        """The row of a query that always has one."""
+        found = await self.first(query, params)
+        assert found is not None
+        return found
+
 
 class Rows(_Select[Row]):
     """Each row as an object of a class, by the names of its columns."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Values
 from forager.index.kind import IndexState
 from forager.outbox.store import enqueue
 
@@ -59,19 +59,16 @@ async def know_made(connection: Connection, kind: str, building: str, uuid: str)
 
 async def current_transaction(connection: Connection) -> int:
     """A number that is higher than that of every transaction that has written before."""
-    cursor = await connection.execute("SELECT pg_current_xact_id()::text::bigint")
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    value: int = await Values(connection).one("SELECT pg_current_xact_id()::text::bigint")
+    return value
 
 
 async def all_have_ended(connection: Connection, transaction: int) -> bool:
     """Whether all transactions up to this one have committed or rolled back."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s", (transaction,)
     )
-    row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+    return bool(value)
 
 
 async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
@@ -135,13 +132,12 @@ async def forget_lost(connection: Connection, kind: str, uuid: str) -> None:
 
 async def delete_unfed(connection: Connection, seconds: float) -> list[str]:
     """Forget indexes that no worker has fed for this long; return their kinds."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         DELETE FROM search_indexes WHERE fed_at < now() - make_interval(secs => %s) RETURNING kind
         """,
         (seconds,),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 # --- messages to the engine ----------------------------------------------------------------------

@@ -76,13 +76,9 @@ class JsonLines:
 
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
     """How many rows or responses an export will have."""
-    async with database.connection() as connection:
-        return await store.count_settled(
-            connection,
-            job_id,
-            wanted.outcomes,
-            archived=wanted.format is ExportFormat.WARC,
-        )
+    return await database.run(
+        store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
+    )
 
 
 async def export_job(
@@ -157,10 +153,9 @@ async def _settled_urls(
     wanted = UrlFilter(outcomes=outcomes)
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await select_in_key_order(
-                connection, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+        )
         if page:
             yield page
             after = page[-1].url_hash
@@ -178,10 +173,9 @@ async def _archived_responses(
     """
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await store.select_refs(
-                connection, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
+        )
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
         if len(page) < store.PAGE_ROWS:

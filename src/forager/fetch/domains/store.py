@@ -163,7 +163,7 @@ async def select_first(connection: Connection, names: Sequence[str]) -> Domain |
 
 async def select_meant(connection: Connection, names: Sequence[str]) -> list[int]:
     """The first of these names that has a row, and every row below the very first name."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         SELECT id
           FROM domains
@@ -178,7 +178,6 @@ async def select_meant(connection: Connection, names: Sequence[str]) -> list[int
         """,
         {"below": f".{names[0]}", "names": list(names)},
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 async def select_like(connection: Connection, pattern: str) -> list[str]:

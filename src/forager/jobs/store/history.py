@@ -41,7 +41,7 @@ async def select_recent(
 ) -> list[UUID]:
     """Jobs that were at work lately: those that hold a worker, are paused, or just finished."""
     of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         f"""
         (SELECT id FROM crawl_jobs
           WHERE status IN ('processing', 'paused') {of_user}
@@ -54,7 +54,6 @@ async def select_recent(
         """,
         {"minutes": minutes, "limit": limit, "user_id": user_id},
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 @dataclass(frozen=True, slots=True)

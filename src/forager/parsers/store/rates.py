@@ -120,11 +120,10 @@ async def select_domain_rates(
 
 async def hold_alert(connection: Connection, domain_id: int) -> bool:
     """Until this transaction ends, nobody else gives an alert for the domain."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
     )
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+    return bool(value)
 
 
 async def has_event_since(

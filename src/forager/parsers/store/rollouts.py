@@ -85,7 +85,7 @@ async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
 
 
 async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
-    stored = await Rows(connection, Rollout).first(
+    return await Rows(connection, Rollout).one(
         f"""
         INSERT INTO parser_rollouts
                (parser, active_version, previous_version, canary_version, canary_share)
@@ -106,5 +106,3 @@ async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
             rollout.canary_share,
         ),
     )
-    assert stored is not None
-    return stored

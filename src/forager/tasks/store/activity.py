@@ -189,7 +189,7 @@ async def count_error_kinds(
 
 async def select_control(connection: Connection) -> TaskControlRow:
     """Whether there is any task, whether all are held, and when the scheduler last looked."""
-    found = await Rows(connection, TaskControlRow).first(
+    return await Rows(connection, TaskControlRow).one(
         """
         SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
                (SELECT hold FROM task_control) AS hold,
@@ -197,5 +197,3 @@ async def select_control(connection: Connection) -> TaskControlRow:
                now() AS now
         """
     )
-    assert found is not None
-    return found

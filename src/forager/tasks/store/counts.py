@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,7 @@ async def select_backlog(connection: Connection, limit: int) -> list[DomainBackl
 
 
 async def select_ticked_at(connection: Connection) -> datetime | None:
-    cursor = await connection.execute("SELECT ticked_at FROM task_control")
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
+    return await Values(connection).first("SELECT ticked_at FROM task_control")
 
 
 async def count_by_worker(connection: Connection) -> dict[UUID, int]:

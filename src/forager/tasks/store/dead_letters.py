@@ -149,10 +149,11 @@ async def select_groups(
 
 async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
     """Of these ids, those of open letters."""
-    cursor = await connection.execute(
-        "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+    return set(
+        await Values(connection).all(
+            "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+        )
     )
-    return {row[0] for row in await cursor.fetchall()}
 
 
 async def count_letters(connection: Connection, wanted: LetterFilter) -> int:

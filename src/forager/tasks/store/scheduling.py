@@ -19,9 +19,8 @@ _LEADER = 0x666F_7261_7461_736B
 
 async def lead(connection: Connection) -> bool:
     """Whether this transaction is the only one that queues; the lock goes with it."""
-    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
-    row = await cursor.fetchone()
-    return row is not None and row[0]
+    value = await Values(connection).first("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
+    return bool(value)
 
 
 async def walk_indexes(connection: Connection) -> None:

@@ -323,7 +323,7 @@ async def select_ids(connection: Connection) -> list[int]:
 
 
 async def any_private(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT EXISTS (SELECT FROM proxies WHERE allow_private)")
-    row = await cursor.fetchone()
-    assert row is not None
-    return bool(row[0])
+    value: bool = await Values(connection).one(
+        "SELECT EXISTS (SELECT FROM proxies WHERE allow_private)"
+    )
+    return value
