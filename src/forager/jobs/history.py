@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
-from forager.errors import InvalidInput
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.store import history as store
@@ -65,7 +64,7 @@ async def list_moves(
     limit: int = 50,
 ) -> Page[TimelineRow]:
     """Moves of the jobs (of an owner). A page may have few and still be followed by others."""
-    before = _decode(cursor)
+    before = decode_number(cursor)
     async with database.connection() as connection:
         found = await store.select_moves(
             connection, move=move, user_id=user_id, before=before, among=AMONG, limit=limit + 1
@@ -74,16 +73,6 @@ async def list_moves(
             return Page(found[:limit], str(found[limit - 1].id))
         reach = await store.select_reach(connection, before=before, among=AMONG)
     return Page(found, None if reach is None else str(reach))
-
-
-def _decode(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return int(cursor)
 
 
 async def events_of_many(
