@@ -6,7 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from built_site import SOURCE, Crawls, rows_of
+from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.keys import create_key
+from forager.crawl.templates import save_template
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.domains.service import Domains
@@ -23,7 +25,9 @@ from products.product_shop import Shop, lamp
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Paths with these are answered to their owner alone; what the others name is the installation's.
-OWNED = frozenset({"job_id", "crawl_id", "source_id"})
+OWNED = frozenset({"job_id", "crawl_id", "source_id", "template"})
+# saves what is named under the caller's own name
+SAVES = ("PUT", "/api/v1/crawl-templates/{template}")
 SHARED = frozenset(
     {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "rule_id", "name",
      "host", "proxy_id", "key_id", "user_id"}
@@ -54,10 +58,13 @@ async def furnish(
     proxy = await Proxies(database, Vault(settings)).add(spec)
     other = await create_key(database, "other")
     job_id = str(running.context.job.id)
+    saver = LOCAL if owner is None else Caller(owner, Scope.OPERATE)
+    await save_template(database, saver, "nightly", {"max_pages": 5})
     return {
         "job_id": job_id,
         "crawl_id": job_id,
         "source_id": SOURCE,
+        "template": "nightly",
         "host": "furnished.example.org",
         "proxy_id": str(proxy.id),
         "key_id": other.key.id,

@@ -272,6 +272,18 @@ async def test_a_finished_crawl_is_exported_and_its_settings_are_reused(
     assert all(text in form for text in ("https://docs.example.org/</textarea>", "/old/*", "docs"))
 
 
+async def test_a_template_is_saved_loaded_and_deleted(visitor: Visitor) -> None:
+    fields = {"template": "<docs>", "urls": "", "max_pages": "7", "exclude": "/old/*"}
+    wrong = await visitor.act("/new-crawl/template", fields | {"include": "re:("})
+    assert (wrong.status, "/old/*" in wrong.text) == (422, True)
+    saved = await visitor.act("/new-crawl/template", fields | {"headers": "Cookie: a=1"})
+    assert "Template “&lt;docs&gt;” saved without secret values: Cookie." in saved.text
+    loaded = (await visitor.get("/new-crawl?template=%3Cdocs%3E")).text
+    assert all(text in loaded for text in ('value="7"', "/old/*", "&lt;docs&gt;</option>"))
+    await visitor.act("/new-crawl/template/delete", {"template": "<docs>"})
+    assert "&lt;docs&gt;" not in (await visitor.get("/new-crawl")).text
+
+
 async def test_a_page_is_rendered_with_its_code_and_without_its_images(
     visitor: Visitor, crawls: Crawls
 ) -> None:

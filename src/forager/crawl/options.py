@@ -297,10 +297,12 @@ class CrawlOptions(CrawlChoices):
         return self.follows_links or (self.strategy is Strategy.LLMS and depth == 0)
 
 
-def crawl_options(payload: dict[str, Any]) -> CrawlOptions:
-    """The options a payload asks for, or which of them are wrong."""
+def crawl_options(
+    payload: dict[str, Any], model: type[CrawlOptions] = CrawlOptions
+) -> CrawlOptions:
+    """The options of a payload; the error lists the options that are wrong."""
     try:
-        return CrawlOptions.model_validate(payload)
+        return model.model_validate(payload)
     except ValidationError as error:
         raise InvalidInput("\n".join(_explain(problem) for problem in error.errors())) from None
 

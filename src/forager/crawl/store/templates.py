@@ -1,0 +1,75 @@
+"""SQL of crawl templates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row, scalar_row
+from psycopg.types.json import Jsonb
+
+from forager.db.database import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlTemplate:
+    id: int
+    name: str
+    # start URLs and options that differ from the defaults, as in the payload of a crawl
+    options: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+async def upsert_template(
+    connection: Connection, owner: UUID | None, name: str, options: dict[str, Any]
+) -> None:
+    await connection.execute(
+        """
+        INSERT INTO crawl_templates (user_id, name, options)
+        VALUES (%s, %s, %s)
+            ON CONFLICT (name, user_id)
+            DO UPDATE SET options = excluded.options, updated_at = now()
+        """,
+        (owner, name, Jsonb(options)),
+    )
+
+
+async def count_templates(connection: Connection, owner: UUID | None) -> int:
+    cursor = connection.cursor(row_factory=scalar_row)
+    await cursor.execute(
+        "SELECT count(*) FROM crawl_templates WHERE user_id IS NOT DISTINCT FROM %s", (owner,)
+    )
+    return await cursor.fetchone() or 0
+
+
+async def select_templates(
+    connection: Connection,
+    *,
+    owner: UUID | None,
+    sees_only: UUID | None,
+    limit: int,
+    name: str | None = None,
+    after: str | None = None,
+) -> list[CrawlTemplate]:
+    """Templates by name, of one owner or of all; of several with one name, the owner's first."""
+    cursor = connection.cursor(row_factory=class_row(CrawlTemplate))
+    await cursor.execute(
+        """
+        SELECT DISTINCT ON (name) id, name, options, created_at, updated_at
+          FROM crawl_templates
+         WHERE (%(sees_only)s::uuid IS NULL OR user_id = %(sees_only)s)
+           AND (%(name)s::text IS NULL OR name = %(name)s)
+           AND (%(after)s::text IS NULL OR name > %(after)s)
+         ORDER BY name, user_id IS NOT DISTINCT FROM %(owner)s::uuid DESC, id
+         LIMIT %(limit)s
+        """,
+        {"owner": owner, "sees_only": sees_only, "name": name, "after": after, "limit": limit},
+    )
+    return await cursor.fetchall()
+
+
+async def delete_template(connection: Connection, template_id: int) -> None:
+    await connection.execute("DELETE FROM crawl_templates WHERE id = %s", (template_id,))
