@@ -18,6 +18,7 @@ from forager.jobs.queue import Queue
 from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from images.stored_image import store_image
 from products.product_shop import Shop, lamp
@@ -29,7 +30,8 @@ OWNED = frozenset({"job_id", "crawl_id", "source_id", "template"})
 # saves what is named under the caller's own name
 SAVES = ("PUT", "/api/v1/crawl-templates/{template}")
 SHARED = frozenset(
-    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "rule_id", "name",
+    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "message_id",
+     "rule_id", "name",
      "host", "proxy_id", "key_id", "user_id"}
 )  # fmt: skip
 
@@ -90,6 +92,9 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
     )
     issued = await Webhooks(database, Vault(settings)).add(NewWebhook("https://hooks.example.org/"))
     rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
+    async with database.transaction() as connection:
+        await record_events(connection, [NewEvent(EventKind.AUDIT, None, None, {})])
+    [(message,)] = await rows_of(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")
     return {
         "product_id": str(product_id),
         "position": "0",
@@ -97,6 +102,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
         "error_id": str(error),
         "letter_id": str(await add_letter(database)),
         "webhook_id": str(issued.webhook.id),
+        "message_id": str(message),
         "rule_id": str(rule.id),
         "name": "generic",
     }

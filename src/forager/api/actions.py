@@ -151,6 +151,9 @@ ACTIONS: dict[str, Forms] = {
     "webhooks rotate-secret": _on("Webhooks", "POST /webhooks/{webhook_id}/rotate-secret"),
     "webhooks test": _on("Webhooks", "POST /webhooks/{webhook_id}/test"),
     "webhooks deliveries": _on("Webhooks", "GET /webhooks/{webhook_id}/deliveries"),
+    "webhooks delivery": _on(
+        "Webhooks", "GET /webhooks/{webhook_id}/deliveries/{message_id}"
+    ),
     "webhooks retry": _on("Webhooks", "POST /webhooks/{webhook_id}/retry", button="Retry failed"),
     "analytics list": _on("Analytics", "GET /analytics"),
     "analytics run": _on("Analytics", "GET /analytics/answer"),
