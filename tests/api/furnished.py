@@ -93,7 +93,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
     issued = await Webhooks(database, Vault(settings)).add(NewWebhook("https://hooks.example.org/"))
     rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
     async with database.transaction() as connection:
-        await record_events(connection, [NewEvent(EventKind.AUDIT, None, None, {})])
+        await record_events(connection, [NewEvent(EventKind.DOMAIN_RECOVERED, None, None, {})])
     [(message,)] = await rows_of(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")
     return {
         "product_id": str(product_id),

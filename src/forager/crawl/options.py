@@ -327,3 +327,4 @@ class ExportFormat(StrEnum):
     WARC = "warc"
     JSONL = "jsonl"
     PARQUET = "parquet"
+    MARKDOWN = "markdown"  # a zip file of the pages that the job has published
