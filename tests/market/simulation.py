@@ -109,8 +109,10 @@ class Market:
         )
         await self.tasks.sql(
             """
-            UPDATE domains SET slowed_at = slowed_at - interval '1 hour',
-                               blocked_until = blocked_until - interval '1 hour'
+            WITH locked AS (SELECT id FROM domains ORDER BY id FOR UPDATE)
+            UPDATE domains d SET slowed_at = slowed_at - interval '1 hour',
+                                 blocked_until = blocked_until - interval '1 hour'
+              FROM locked WHERE d.id = locked.id
             """
         )
         await self.hurry_deliveries()
@@ -120,8 +122,12 @@ class Market:
         await self.tasks.sql("UPDATE webhooks SET rests_until = NULL")
         await self.tasks.sql(
             """
-            UPDATE outbox SET due_at = now()
-             WHERE sent_at IS NULL AND claimed_by IS NULL AND due_at > now() AND attempts > 0
+            WITH waiting AS (
+                SELECT id FROM outbox
+                 WHERE sent_at IS NULL AND claimed_by IS NULL AND due_at > now() AND attempts > 0
+                   FOR UPDATE SKIP LOCKED
+            )
+            UPDATE outbox o SET due_at = now() FROM waiting WHERE o.id = waiting.id
             """
         )
 

@@ -12,10 +12,10 @@ from forager.crawl.ledger import Ledger, ledger_from
 from forager.db.database import Database
 from forager.documents.generation import Generation
 from forager.documents.store import generations
-from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.jobs.store import reads
 
 # what a report says of the generation, compared with the one before
 CHANGES = (
@@ -127,7 +127,7 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
 async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:
     """The reports of several crawls in three statements; jobs that are gone are left out."""
     async with database.connection() as connection:
-        jobs = await job_store.select_jobs_by_id(connection, job_ids)
+        jobs = await reads.select_jobs_by_id(connection, job_ids)
         states = await store.select_states(connection, job_ids)
         built = await generations.select_generations_of_jobs(connection, job_ids)
     return {job.id: _report(job, states.get(job.id), built.get(job.id)) for job in jobs}

@@ -68,26 +68,24 @@ async def list_templates(
     database: Database, caller: Caller, *, cursor: str | None = None, limit: int = 100
 ) -> Page[CrawlTemplate]:
     """The templates that the caller may use, by name; the cursor is the last name."""
-    async with database.connection() as connection:
-        found = await store.select_templates(
-            connection,
-            owner=caller.user_id,
-            sees_only=caller.sees_only,
-            after=cursor,
-            limit=limit + 1,
-        )
+    found = await database.run(
+        store.select_templates,
+        owner=caller.user_id,
+        sees_only=caller.sees_only,
+        after=cursor,
+        limit=limit + 1,
+    )
     return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
 
 
 async def get_template(database: Database, caller: Caller, name: str) -> CrawlTemplate:
-    async with database.connection() as connection:
-        found = await store.select_templates(
-            connection,
-            owner=caller.user_id,
-            sees_only=caller.sees_only,
-            name=name,
-            limit=1,
-        )
+    found = await database.run(
+        store.select_templates,
+        owner=caller.user_id,
+        sees_only=caller.sees_only,
+        name=name,
+        limit=1,
+    )
     if not found:
         raise _no_such_template(name)
     return found[0]
@@ -95,8 +93,7 @@ async def get_template(database: Database, caller: Caller, name: str) -> CrawlTe
 
 async def delete_template(database: Database, caller: Caller, name: str) -> CrawlTemplate:
     found = await get_template(database, caller, name)
-    async with database.connection() as connection:
-        await store.delete_template(connection, found.id)
+    await database.run(store.delete_template, found.id)
     return found
 
 

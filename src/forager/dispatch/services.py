@@ -94,8 +94,7 @@ class Sweeper:
 
     async def _busy_routes(self) -> list[Route]:
         """Routes with waiting messages: their workers are busy, and tasks are not lost so soon."""
-        async with self._database.connection() as connection:
-            regions = await store.select_regions(connection)
+        regions = await self._database.run(store.select_regions)
         routes = {route for region in (None, *regions) for route in routes_of(region)}
         queues = {route.queue: route for route in routes}
         waiting = await self._broker.do(lambda broker: broker.waiting(queues))

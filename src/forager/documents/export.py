@@ -62,8 +62,7 @@ async def open_export(database: Database, source_id: str, number: int | None = N
     wanted = source.published_number if number is None else number
     if wanted is None:
         raise NotAllowed(f"{source_id} has nothing published yet")
-    async with database.connection() as connection:
-        found = await generations.select_generation(connection, source_id, wanted)
+    found = await database.run(generations.select_generation, source_id, wanted)
     if found is None or not found.is_complete:
         raise no_such_generation(source_id, wanted)
     return PageExport(source, found)

@@ -13,11 +13,11 @@ from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.patience import TROUBLE, Patience
-from forager.jobs import store
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.jobs.store import reads
 from forager.jobs.watchdog import job_services
 from forager.jobs.workers import Registration
 from forager.logs import get_logger
@@ -167,7 +167,7 @@ class Supervisor:
         while True:
             try:
                 # the first one comes at once: what was sent while we did not listen is not lost
-                async with aclosing(self._database.notifications(store.CHANNEL)) as notifications:
+                async with aclosing(self._database.notifications(reads.CHANNEL)) as notifications:
                     async for _ in notifications:
                         self._wake.set()
             except TROUBLE:

@@ -53,5 +53,4 @@ async def claimed(database: Database, messages: Sequence[Message]) -> AsyncItera
         if claim.unsettled:
             # while the database is unavailable they wait for the end of their lease
             with suppress(*TROUBLE):
-                async with database.connection() as connection:
-                    await store.release(connection, sorted(claim.unsettled))
+                await database.run(store.release, sorted(claim.unsettled))

@@ -78,6 +78,7 @@ class ReadingPool:
             "url": scalar_values(page.url),
             "content_type": page.content_type,
             "versions": dict(versions),
+            "place": {"path": page.place.path, "search": page.place.search},
         }
         began = time.perf_counter()
         try:

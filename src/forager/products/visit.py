@@ -225,6 +225,7 @@ def evidence_json(product: Product) -> str:
         name.value: {
             "confidence": round(float(said.confidence), 3),
             "origin": line(said.origin, _ORIGIN_LENGTH),
+            **({} if said.place is None else {"place": line(said.place, _ORIGIN_LENGTH) or ""}),
         }
         for name in FieldName
         if (said := product.evidence.get(name)) is not None

@@ -184,8 +184,7 @@ class Deliverer:
         return taken
 
     async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:
-        async with self._database.connection() as connection:
-            found = await store.select_contents(connection, [each.ref_id for each in messages])
+        found = await self._database.run(store.select_contents, [each.ref_id for each in messages])
         return {event.id: event for event in found}
 
     async def _settle(self, claim: Claim, attempts: Sequence[Attempt]) -> None:
@@ -232,14 +231,12 @@ class Deliverer:
 
     async def _pause(self, receiver: Receiver, seconds: float, reason: str | None) -> None:
         log.info("webhook paused", webhook=receiver.id, seconds=round(seconds), reason=reason)
-        async with self._database.connection() as connection:
-            await store.pause(connection, receiver.id, seconds)
+        await self._database.run(store.pause, receiver.id, seconds)
 
 
 async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:
     """Send a test event to a webhook, also to one that is disabled."""
-    async with database.connection() as connection:
-        receiver = await store.select_receiver(connection, webhook_id)
+    receiver = await database.run(store.select_receiver, webhook_id)
     if receiver is None:
         raise no_such_webhook(webhook_id)
     content = {

@@ -140,15 +140,13 @@ class Webhooks:
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
         _check_limit(limit)
-        async with self._database.connection() as connection:
-            found = await store.select_webhooks(
-                connection, after=row_id(cursor) or 0, limit=limit + 1
-            )
+        found = await self._database.run(
+            store.select_webhooks, after=row_id(cursor) or 0, limit=limit + 1
+        )
         return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
     async def get(self, webhook_id: int) -> Webhook:
-        async with self._database.connection() as connection:
-            return await _existing(connection, webhook_id)
+        return await self._database.run(_existing, webhook_id)
 
     async def remove(self, webhook_id: int) -> Webhook:
         """Delete a webhook and all messages to it."""

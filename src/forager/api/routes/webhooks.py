@@ -24,7 +24,7 @@ from forager.api.models import (
 )
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
-from forager.products import alerts
+from forager.products import alerts, record
 from forager.products.alerts import AlertKind, NewAlert
 from forager.webhooks import service as values
 from forager.webhooks import webhook
@@ -47,30 +47,21 @@ Secret = Annotated[
 ORDERED = "Deliver events of one product in order: a failed one delays its later ones."
 
 
-class CatalogEvent(View):
+class CatalogEvent(View, row=webhook.EventRow, hidden=("domain_id",)):
     """An event, with the values at the time it occurred."""
 
-    id: int
     kind: EventKind
-    product_id: int | None
-    domain: str | None
-    payload: dict[str, Any]
-    occurred_at: Time
 
 
-class AlertRule(View):
+class AlertRule(View, row=record.AlertRule):
     """A condition on new offers, of one product or of a selection."""
 
-    id: int
     kind: AlertKind
     percent: Amount | None = Field(description="Minimum drop in percent.")
     amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
     currency: str | None = Field(description="Only prices in this currency.")
     days: int | None = Field(description="Number of days to compare with.")
-    product_id: int | None
-    product_url: str | None
     selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
-    created_at: Time
 
 
 _Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
@@ -108,22 +99,14 @@ class AlertOrder(Order):
         return NewAlert(**self.model_dump())
 
 
-class Webhook(View):
+class Webhook(View, row=webhook.Webhook):
     """A webhook that receives events, without its secret."""
 
-    id: int
-    url: str
     kinds: list[EventKind] = Field(description="Empty: all kinds.")
-    domain: str | None
-    allow_private: bool
     ordered: bool = Field(description="Whether events of one product arrive in order.")
     active: bool = Field(validation_alias="is_active")
-    disabled_reason: str | None
-    failures: int
     retries_at: Time | None = Field(validation_alias="rests_until")
     waiting: int = Field(description="Pending messages.")
-    created_at: Time
-    updated_at: Time
 
 
 class IssuedWebhook(Webhook):
@@ -227,18 +210,8 @@ class RetryOrder(Order):
     )
 
 
-class Delivery(View):
+class Delivery(View, row=webhook.Delivery, hidden=("responses",)):
     """One message to one webhook, and its outcome."""
-
-    id: int
-    event_id: int
-    kind: str | None
-    attempts: int
-    last_error: str | None
-    created_at: Time
-    next_attempt_at: Time
-    sent_at: Time | None
-    given_up_at: Time | None
 
 
 class DeliveryResponse(View):

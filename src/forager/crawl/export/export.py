@@ -79,13 +79,9 @@ async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
     """The number of rows, responses or pages of an export."""
     if wanted.format is ExportFormat.MARKDOWN:
         return (await job_export(database, job_id)).pages
-    async with database.connection() as connection:
-        return await store.count_settled(
-            connection,
-            job_id,
-            wanted.outcomes,
-            archived=wanted.format is ExportFormat.WARC,
-        )
+    return await database.run(
+        store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
+    )
 
 
 async def export_job(
@@ -169,10 +165,9 @@ async def _settled_urls(
     wanted = UrlFilter(outcomes=outcomes)
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await select_in_key_order(
-                connection, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+        )
         if page:
             yield page
             after = page[-1].url_hash
@@ -190,10 +185,9 @@ async def _archived_responses(
     """
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await store.select_refs(
-                connection, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
+        )
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
         if len(page) < store.PAGE_ROWS:

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,10 @@ async def upsert_template(
 
 
 async def count_templates(connection: Connection, owner: UUID | None) -> int:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    count: int = await Values(connection).one(
         "SELECT count(*) FROM crawl_templates WHERE user_id IS NOT DISTINCT FROM %s", (owner,)
     )
-    return await cursor.fetchone() or 0
+    return count
 
 
 async def select_templates(
@@ -55,8 +54,7 @@ async def select_templates(
     after: str | None = None,
 ) -> list[CrawlTemplate]:
     """Templates by name, of one owner or of all; of several with one name, the owner's first."""
-    cursor = connection.cursor(row_factory=class_row(CrawlTemplate))
-    await cursor.execute(
+    return await Rows(connection, CrawlTemplate).all(
         """
         SELECT DISTINCT ON (name) id, name, options, created_at, updated_at
           FROM crawl_templates
@@ -68,7 +66,6 @@ async def select_templates(
         """,
         {"owner": owner, "sees_only": sees_only, "name": name, "after": after, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def delete_template(connection: Connection, template_id: int) -> None:

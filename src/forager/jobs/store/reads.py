@@ -8,9 +8,10 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncCursor
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.jobs.job import Job, JobEvent, StateCount
 from forager.jobs.lifecycle import Status
 
@@ -33,9 +34,7 @@ async def select_running(connection: Connection, *, limit: int) -> list[tuple[UU
 
 
 async def select_trace(connection: Connection, job_id: UUID) -> str | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
-    return await cursor.fetchone()
+    return await Values(connection).first("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
 
 
 async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
@@ -52,11 +51,9 @@ async def select_active_job_of_source(connection: Connection, source_id: str) ->
 
 async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
     """Up to two ids in a range: enough to know that a shortened id is not unique."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT id FROM crawl_jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT 2", (low, high)
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs(
@@ -94,8 +91,7 @@ async def select_jobs(
 async def select_events(
     connection: Connection, job_id: UUID, *, after: int, limit: int
 ) -> list[JobEvent]:
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -105,13 +101,11 @@ async def select_events(
         """,
         (job_id, after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_last_events(connection: Connection, job_id: UUID, limit: int) -> list[JobEvent]:
     """A job's latest history, oldest first."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    found = await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -121,15 +115,14 @@ async def select_last_events(connection: Connection, job_id: UUID, limit: int) -
         """,
         (job_id, limit),
     )
-    return (await cursor.fetchall())[::-1]
+    return found[::-1]
 
 
 async def select_events_of_many(
     connection: Connection, after: Mapping[UUID, int], *, limit: int
 ) -> list[JobEvent]:
     """Events of several jobs, for each job those after a known one, up to a limit."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT e.id, e.job_id, e.at, e.move, e.from_status, e.to_status, e.actor, e.reason,
                e.lease
@@ -145,7 +138,6 @@ async def select_events_of_many(
         """,
         (list(after), list(after.values()), limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:

@@ -20,6 +20,7 @@ from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.parsers.trials import Trials
+from forager.products.learned_places import LearnedPlaces
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
@@ -100,6 +101,7 @@ class ParseStage(StageLoop[ReadTask]):
         self._decisions = decisions
         self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
+        self._places = LearnedPlaces(database)
         self._cache = cache
         self._storage = archive_options(settings).open()
         self._limit = PER_PROCESS * pool.processes
@@ -166,6 +168,7 @@ class ParseStage(StageLoop[ReadTask]):
             if page is None and task.ref is not None:
                 page = archived_page(await read_response(self._storage, task.ref))
             if page is not None:
+                page = replace(page, place=await self._places.place_in(task.domain_id))
                 reading = await self._read_by_plan(task, page, plan)
                 moved = page.url if page.url != task.url else None
                 needed = not page.rendered and await self._decisions.needs_rendering(

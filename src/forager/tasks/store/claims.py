@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import LEAD
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
@@ -84,8 +83,7 @@ async def claim_queued(
     alone. `among`: only these tasks. `render_room`: how many may need a browser.
     """
     named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
-    cursor = connection.cursor(row_factory=class_row(HeldTask))
-    await cursor.execute(
+    return await Rows(connection, HeldTask).all(
         f"""
         WITH ahead AS (
             SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
@@ -155,14 +153,14 @@ async def claim_queued(
             "render_room": render_room,
         },
     )
-    return await cursor.fetchall()
 
 
 async def exists_renderer(connection: Connection, *, stale_after: float) -> bool:
     """Whether a worker that renders has been heard of lately."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after})
-    return bool(await cursor.fetchone())
+    value = await Values(connection).first(
+        f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after}
+    )
+    return bool(value)
 
 
 async def claim_downloaded(
@@ -180,8 +178,7 @@ async def claim_downloaded(
         if among is None
         else "t.id = ANY(%(among)s)"
     )
-    cursor = connection.cursor(row_factory=class_row(HeldTask))
-    await cursor.execute(
+    return await Rows(connection, HeldTask).all(
         f"""
         WITH locked AS MATERIALIZED (
             SELECT t.id
@@ -207,4 +204,3 @@ async def claim_downloaded(
             "region": region,
         },
     )
-    return await cursor.fetchall()
