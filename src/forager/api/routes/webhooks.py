@@ -265,6 +265,7 @@ router = APIRouter()
 # ruff: noqa: ARG001
 
 RuleId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+MessageId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT, description="ID of the message.")]
 WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 
 
@@ -428,7 +429,7 @@ async def deliveries(
 
 @router.get("/webhooks/{webhook_id}/deliveries/{message_id}", tags=["webhooks"])
 async def show_delivery(
-    webhook_id: WebhookId, message_id: WebhookId, here: Here, caller: Operator
+    webhook_id: WebhookId, message_id: MessageId, here: Here, caller: Operator
 ) -> DeliveryDetails:
     """Show a message: its payload, and the responses to the last attempts."""
     return DeliveryDetails.of_message(*await here.webhooks.delivery(webhook_id, message_id))
