@@ -176,16 +176,17 @@ async def check_regions(database: Database, settings: Settings) -> Check:
 
 
 async def check_renderers(database: Database, settings: Settings) -> Check:
-    """Whether tasks that need a browser have a worker with one."""
+    """Whether crawls and tasks that need a browser have a worker with one."""
     waiting = await database.run(
         doctor_store.count_waiting_for_browser, stale_after=settings.stale_after
     )
     if not waiting:
-        return ok("rendering", "no task waits for a worker that renders")
+        return ok("rendering", "no crawl or task waits for a worker that renders")
     number = f"{waiting}" if waiting < 1000 else "1000 or more"
     return warn(
         "rendering",
-        f"{number} {'task waits' if waiting == 1 else 'tasks wait'} for a worker that renders",
+        f"{number} {'crawl or task waits' if waiting == 1 else 'crawls or tasks wait'}"
+        " for a worker that renders",
         f"Start one where a browser is installed: forager worker --render. {INSTALL}",
     )
 
