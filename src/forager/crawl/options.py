@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -321,6 +322,18 @@ def _start_url(text: str) -> str:
 def _explain(problem: Any) -> str:
     name = ".".join(str(part) for part in problem["loc"])
     return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlTemplate:
+    """Saved options of a crawl."""
+
+    id: int
+    name: str
+    # start URLs and options that differ from the defaults, as in the payload of a crawl
+    options: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
 
 
 class ExportFormat(StrEnum):

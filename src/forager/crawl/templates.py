@@ -13,10 +13,9 @@ from typing import Any
 from pydantic import Field
 
 from forager.access.caller import Caller
-from forager.crawl.options import MAX_SEEDS, CrawlOptions, crawl_options
+from forager.crawl.options import MAX_SEEDS, CrawlOptions, CrawlTemplate, crawl_options
 from forager.crawl.service import secret_parts
 from forager.crawl.store import templates as store
-from forager.crawl.store.templates import CrawlTemplate
 from forager.db.cursor import Page
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound

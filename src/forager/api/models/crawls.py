@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 from forager.api.models import LARGEST_INT, PlainText, View, example
 from forager.api.models.jobs import ShownStatus
 from forager.api.problems import InvalidFields, field_problems
+from forager.crawl import options
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
-from forager.crawl.store import templates
 from forager.crawl.templates import SavedTemplate
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
@@ -53,7 +53,7 @@ class TemplateOrder(CrawlChoices):
     urls: list[Text] = Field(default_factory=list, max_length=MAX_SEEDS, description="Start URLs.")
 
 
-class CrawlTemplate(View, row=templates.CrawlTemplate, hidden=("id",)):
+class CrawlTemplate(View, row=options.CrawlTemplate, hidden=("id",)):
     """Saved start URLs and options, without secret headers and proxy credentials."""
 
     name: str = Field(examples=["nightly docs"])

@@ -22,7 +22,7 @@ from forager.cli.output import (
 from forager.cli.running import with_database
 
 if TYPE_CHECKING:
-    from forager.crawl.store.templates import CrawlTemplate
+    from forager.crawl.options import CrawlTemplate
 
 app = typer.Typer(
     help="Crawl templates: named options for `forager crawl --template`.", no_args_is_help=True

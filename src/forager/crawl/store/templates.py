@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from forager.crawl.options import CrawlTemplate
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlTemplate:
-    id: int
-    name: str
-    # start URLs and options that differ from the defaults, as in the payload of a crawl
-    options: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
 
 
 async def upsert_template(
