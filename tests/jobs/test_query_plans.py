@@ -114,7 +114,12 @@ async def test_statements_use_their_indexes(
         database,
         monkeypatch,
         lambda connection: moves.claim_jobs(
-            connection, worker_id=new_id(), kinds=["selftest"], limit=1, schema=SCHEMA_VERSION
+            connection,
+            worker_id=new_id(),
+            kinds=["selftest"],
+            limit=1,
+            schema=SCHEMA_VERSION,
+            stale_after=60.0,
         ),
     )
     assert "crawl_jobs_claim_idx" in indexes(claim)

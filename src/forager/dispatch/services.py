@@ -30,9 +30,8 @@ UNUSED = """
 """
 
 
-def dispatch_services(
-    database: Database, settings: Settings, process_id: UUID | None = None
-) -> list[Service]:
+def dispatch_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
+    """`process_id`: the service process whose end releases the messages that its relay claimed."""
     if settings.dispatch is not Dispatch.CELERY:
         step = partial(delete_unused_hints, database)
         return [Service(name="dispatch cleanup", every=HINT_CLEANUP_INTERVAL, step=step)]

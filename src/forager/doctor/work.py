@@ -176,16 +176,17 @@ async def check_regions(database: Database, settings: Settings) -> Check:
 
 
 async def check_renderers(database: Database, settings: Settings) -> Check:
-    """Whether tasks that need a browser have a worker with one."""
+    """Whether crawls and tasks that need a browser have a worker with one."""
     waiting = await database.run(
         doctor_store.count_waiting_for_browser, stale_after=settings.stale_after
     )
     if not waiting:
-        return ok("rendering", "no task waits for a worker that renders")
+        return ok("rendering", "no crawl or task waits for a worker that renders")
     number = f"{waiting}" if waiting < 1000 else "1000 or more"
     return warn(
         "rendering",
-        f"{number} {'task waits' if waiting == 1 else 'tasks wait'} for a worker that renders",
+        f"{number} {'crawl or task waits' if waiting == 1 else 'crawls or tasks wait'}"
+        " for a worker that renders",
         f"Start one where a browser is installed: forager worker --render. {INSTALL}",
     )
 
@@ -286,12 +287,19 @@ async def check_webhooks(database: Database, settings: Settings) -> Check:
     ]
     waiting = sum(webhook.waiting for webhook in found)
     finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    mail = [webhook.url for webhook in found if webhook.is_active and webhook.is_mail]
+    if mail and settings.smtp_url is None:
+        return warn(
+            "webhooks",
+            f"{finding}; e-mail to {mail[0]} cannot be sent: no SMTP server is configured",
+            "Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM.",
+        )
     if not resting:
         return ok("webhooks", finding)
     names = ", ".join(f"{each.url} ({each.failures} failures)" for each in resting[:NAMED])
     return warn(
         "webhooks",
-        f"{finding}; {len(resting)} rest because they fail: {names}",
+        f"{finding}; {len(resting)} paused after failures: {names}",
         f"See forager webhooks deliveries {resting[0].id}; forager webhooks test sends one now.",
     )
 

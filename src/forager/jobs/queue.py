@@ -200,16 +200,27 @@ class Queue:
     # --- for workers -----------------------------------------------------------------------
 
     async def claim(
-        self, worker_id: UUID, *, kinds: Sequence[str], limit: int = 1, only: UUID | None = None
+        self,
+        worker_id: UUID,
+        *,
+        kinds: Sequence[str],
+        limit: int = 1,
+        renders: bool = False,
+        only: UUID | None = None,
     ) -> list[Job]:
-        """Take up to `limit` due jobs, highest priority first, oldest first."""
+        """Take up to `limit` due jobs, highest priority first, oldest first.
+
+        `renders`: whether the worker has a browser.
+        """
         return await self._database.run(
             job_rows.claim_jobs,
             worker_id=worker_id,
             kinds=kinds,
             limit=check_limit(limit),
             schema=SCHEMA_VERSION,
+            stale_after=self.settings.stale_after,
             region=self.settings.region,
+            renders=renders,
             only=only,
         )
 

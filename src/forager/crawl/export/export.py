@@ -18,6 +18,7 @@ from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store.url_lists import select_in_key_order
 from forager.crawl.url_lists import UrlFilter
 from forager.db.database import Database
+from forager.documents.export import job_export, zip_parts
 from forager.errors import NotFound
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
@@ -51,7 +52,9 @@ class Exported:
 
 
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
-    """How many rows or responses an export will have."""
+    """The number of rows, responses or pages of an export."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        return (await job_export(database, job_id)).pages
     return await database.run(
         store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
     )
@@ -83,11 +86,19 @@ async def export_job(
 
 
 async def export_stream(
-    database: Database, storage: Storage, job_id: UUID, wanted: Export
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    progress: Progress = lambda _: None,
 ) -> AsyncIterator[bytes]:
-    """The bytes of the same file, a part at a time; what cannot be read is left out."""
+    """The bytes of the same file, a part at a time; unreadable responses are left out."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        async for part in zip_parts(database, await job_export(database, job_id), progress):
+            yield part
+        return
     if wanted.format is ExportFormat.WARC:
-        refs = _archived_responses(database, job_id, wanted.outcomes)
+        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
         info = {"isPartOf": str(job_id)}
         async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
             yield part
@@ -96,6 +107,7 @@ async def export_stream(
     sink = _sink(wanted, gathered)
     async for rows in _rows(database, storage, job_id, wanted, Exported()):
         sink.write(rows)
+        progress(len(rows))
         yield gathered.take()
     sink.finish()
     yield gathered.take()

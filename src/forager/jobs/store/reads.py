@@ -219,5 +219,47 @@ COLUMNS: LiteralString = """
 """
 
 
+# Whether a crawl can only be run where there is a browser: by its own options, or by those of the
+# domain of its host, or of the nearest domain above that.
+NEEDS_BROWSER: LiteralString = """
+    (crawl_jobs.kind = 'crawl' AND CASE coalesce(crawl_jobs.payload ->> 'render', 'auto')
+        WHEN 'always' THEN true
+        WHEN 'auto' THEN coalesce((
+            SELECT d.render = 'always'
+              FROM domains d
+             WHERE d.domain_name = crawl_jobs.host
+                OR d.domain_name = ANY (ARRAY(
+                       SELECT array_to_string(labels[first:], '.')
+                         FROM (SELECT string_to_array(crawl_jobs.host, '.') AS labels) AS split,
+                              generate_series(2, array_length(labels, 1) - 1) AS first
+                   ))
+             ORDER BY length(d.domain_name) DESC
+             LIMIT 1
+        ), false)
+        ELSE false
+    END)
+"""
+
+
+def renderer_is_there(role: LiteralString) -> LiteralString:
+    """The condition that a worker of this role with a browser has been seen lately."""
+    return f"""
+    EXISTS (SELECT FROM workers w
+             WHERE w.role = '{role}' AND w.renders
+               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
+    """
+
+
+async def select_waiting_for_browser(connection: Connection, job_ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these jobs that are due and that only a worker with a browser claims."""
+    return await Values(connection).all(
+        f"""
+        SELECT id FROM crawl_jobs
+         WHERE id = ANY(%s) AND status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+        """,
+        (list(job_ids),),
+    )
+
+
 def job_cursor(connection: Connection) -> AsyncCursor[Job]:
     return connection.cursor(row_factory=class_row(Job))

@@ -10,6 +10,7 @@ from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import LEAD
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
+from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 
@@ -39,11 +40,7 @@ WANTS_BROWSER: LiteralString = """
         WHEN 'always' THEN true WHEN 'never' THEN false ELSE t.needs_browser
     END
 """
-RENDERER_IS_THERE: LiteralString = """
-    EXISTS (SELECT FROM workers w
-             WHERE w.role = 'tasks' AND w.renders
-               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
-"""
+RENDERER_IS_THERE = renderer_is_there("tasks")
 
 NOTHING_IS_HELD: LiteralString = """
     NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
