@@ -27,8 +27,8 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
-from forager.parquet import CountingFile
 from forager.permissions import PRIVATE_FOLDER
+from forager.row_files import CountingFile
 
 AT_ONCE = 100
 # in every exported folder: only such a folder is ever replaced
