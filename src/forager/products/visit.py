@@ -74,6 +74,8 @@ class ReadPage:
     # fields that the parser broke at, and those that the generic extraction filled in its place
     problems: tuple[FieldProblem, ...] = ()
     fallbacks: tuple[str, ...] = ()
+    # the URL that the page calls its own
+    canonical: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -326,6 +326,7 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         url=task.url,
         url_hash=task.url_hash,
         final_url=read.final_url,
+        canonical=parsed.canonical,
         parser=parsed.parser,
         version=parsed.version,
         product=parsed.product,
