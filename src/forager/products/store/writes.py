@@ -53,6 +53,7 @@ class KnownProduct:
     currency: str | None
     availability: str | None
     problems: list[dict[str, Any]]
+    variants: list[dict[str, Any]]
     # to another domain than it had
     moved: bool
 
@@ -136,7 +137,7 @@ async def visit_products(
                parser_version = excluded.parser_version,
                language = excluded.language
         RETURNING id, url_hash, p.xmax = 0 AS is_new, p.tsv <> '' AS is_indexed, content_hash,
-                  price, list_price, currency, availability, problems,
+                  price, list_price, currency, availability, problems, variants,
                   -- a subquery sees the row as it was
                   coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
                            <> p.domain_id, false) AS moved
