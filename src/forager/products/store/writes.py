@@ -271,10 +271,12 @@ async def withdraw_products(
     return await cursor.fetchall()
 
 
-async def select_names(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
-    """The names of the products of tasks, by task."""
+async def select_names(
+    connection: Connection, task_ids: Sequence[int]
+) -> dict[int, tuple[str, str | None]]:
+    """The names and SKUs of the products of tasks, by task."""
     cursor = await connection.execute(
-        "SELECT crawl_task_id, product_name FROM products WHERE crawl_task_id = ANY(%s)",
+        "SELECT crawl_task_id, product_name, sku FROM products WHERE crawl_task_id = ANY(%s)",
         (list(task_ids),),
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
+    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
