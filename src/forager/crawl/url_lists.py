@@ -133,8 +133,7 @@ async def list_pending(
         if not (0 <= depth < 2**15 and 0 <= seq < 2**63):
             raise _unknown_cursor()
         after = (depth, seq)
-    async with database.connection() as connection:
-        found = await store.select_pending(connection, job_id, after=after, limit=limit + 1)
+    found = await database.run(store.select_pending, job_id, after=after, limit=limit + 1)
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]

@@ -137,8 +137,7 @@ class PageVersion:
 async def page_versions(database: Database, document: DocumentRow) -> list[PageVersion]:
     """The versions of a page, newest first: the generations in which its content changed."""
     key = url_key(NormalisedUrl(document.url))
-    async with database.connection() as connection:
-        rows = await reads.select_versions(connection, document.source_id, key, limit=MAX_VERSIONS)
+    rows = await database.run(reads.select_versions, document.source_id, key, limit=MAX_VERSIONS)
     versions: list[PageVersion] = []
     for _, listed in groupby(rows, key=lambda row: row[1]):
         generations = list(listed)
@@ -150,10 +149,9 @@ async def read_response_of(
     database: Database, settings: Settings, document: DocumentRow
 ) -> ArchivedResponse:
     """The archived response that a page was extracted from."""
-    async with database.connection() as connection:
-        ref = await reads.select_response_ref(
-            connection, document.generation_id, url_key(NormalisedUrl(document.url))
-        )
+    ref = await database.run(
+        reads.select_response_ref, document.generation_id, url_key(NormalisedUrl(document.url))
+    )
     if ref is None:
         raise NotFound(f"the response of {document.url} is not in the archive")
     return await read_response(archive_options(settings).open(), ref)

@@ -28,16 +28,14 @@ async def list_sources(
     database: Database, *, user_id: UUID | None = None, cursor: str | None = None, limit: int = 100
 ) -> Page[Source]:
     """Sources by name; the cursor is the last name."""
-    async with database.connection() as connection:
-        found = await generations.select_sources(
-            connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
-        )
+    found = await database.run(
+        generations.select_sources, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
+    )
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
 
 
 async def get_source(database: Database, source_id: str) -> Source:
-    async with database.connection() as connection:
-        return await _existing(connection, source_id)
+    return await database.run(_existing, source_id)
 
 
 async def list_generations(
@@ -61,8 +59,7 @@ async def list_refused(
     database: Database, *, user_id: UUID | None = None, limit: int = 20
 ) -> list[Generation]:
     """Newest generations that the quality gate did not let through, or that came too late."""
-    async with database.connection() as connection:
-        return await generations.select_refused(connection, user_id=user_id, limit=_checked(limit))
+    return await database.run(generations.select_refused, user_id=user_id, limit=_checked(limit))
 
 
 async def refresh(
@@ -201,8 +198,7 @@ class Refresher:
         except UNAVAILABLE:
             raise
         except Exception:
-            async with self._database.connection() as connection:
-                await publishing.advance(connection, source_id, since, now + FAULT_DELAY)
+            await self._database.run(publishing.advance, source_id, since, now + FAULT_DELAY)
             raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
@@ -218,8 +214,7 @@ class Refresher:
             created = await self._enqueue(source)
         except NotYet as lack:
             following = _later(source, now, lack)
-        async with self._database.connection() as connection:
-            await publishing.advance(connection, source_id, since, following)
+        await self._database.run(publishing.advance, source_id, since, following)
         return created
 
     async def _enqueue(self, source: Source) -> bool:

@@ -29,8 +29,7 @@ async def queue_history(
     database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
 ) -> QueueHistory:
     """The last minutes; `active` is how many jobs are unfinished now."""
-    async with database.connection() as connection:
-        rows = await store.count_by_minute(connection, minutes=minutes, user_id=user_id)
+    rows = await database.run(store.count_by_minute, minutes=minutes, user_id=user_id)
     counts = {ago: (added, finished) for ago, added, finished in rows}
     by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
     levels, level = [], active
@@ -49,8 +48,7 @@ async def recent_jobs(
     database: Database, *, minutes: int = 60, limit: int = 100, user_id: UUID | None = None
 ) -> list[UUID]:
     """Jobs that were at work in the last minutes; the newest, if they are many."""
-    async with database.connection() as connection:
-        return await store.select_recent(connection, minutes=minutes, limit=limit, user_id=user_id)
+    return await database.run(store.select_recent, minutes=minutes, limit=limit, user_id=user_id)
 
 
 # moves that are looked through for one page
@@ -92,8 +90,7 @@ async def events_of_many(
     database: Database, after: Mapping[UUID, int], *, limit: int
 ) -> dict[UUID, list[JobEvent]]:
     """Events of several jobs by job, each after the last known one; at most `limit` per job."""
-    async with database.connection() as connection:
-        found = await reads.select_events_of_many(connection, after, limit=limit)
+    found = await database.run(reads.select_events_of_many, after, limit=limit)
     by_job: dict[UUID, list[JobEvent]] = {}
     for event in found:
         by_job.setdefault(event.job_id, []).append(event)
@@ -114,12 +111,11 @@ async def find_jobs(
     limit: int = 50,
 ) -> list[Job]:
     """Of the newest jobs those with the text in their id, source or first URL."""
-    async with database.connection() as connection:
-        return await reads.select_jobs_with(
-            connection,
-            text[:MAX_TEXT],
-            statuses=statuses,
-            user_id=user_id,
-            among=SEARCHED_JOBS,
-            limit=limit,
-        )
+    return await database.run(
+        reads.select_jobs_with,
+        text[:MAX_TEXT],
+        statuses=statuses,
+        user_id=user_id,
+        among=SEARCHED_JOBS,
+        limit=limit,
+    )

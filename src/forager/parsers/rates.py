@@ -167,8 +167,7 @@ async def parser_rates(
     database: Database, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], ParserRate]:
     """How these versions do over all domains."""
-    async with database.connection() as connection:
-        rows = await store.select_parser_rates(
-            connection, versions, recent=RECENT, good=GOOD_OUTCOMES
-        )
+    rows = await database.run(
+        store.select_parser_rates, versions, recent=RECENT, good=GOOD_OUTCOMES
+    )
     return {(row.parser, row.version): row for row in rows}

@@ -48,8 +48,7 @@ class LearnedPlaces:
         # pages that are read during the look use what was known before it
         self._keep(domain_id, local_time() + LOOK_EVERY if is_time else until, path, searches - 1)
         if is_time:
-            async with self._database.connection() as connection:
-                shown = await select_shown_prices(connection, domain_id, limit=WINDOW)
+            shown = await self._database.run(select_shown_prices, domain_id, limit=WINDOW)
             path = learned_path(shown)
             searches = 0 if path else WINDOW
             self._keep(domain_id, local_time() + LOOK_EVERY, path, searches - 1)

@@ -77,8 +77,7 @@ async def recent_prices(
     database: Database, product_ids: Sequence[int], *, limit: int = 30
 ) -> dict[int, list[Decimal]]:
     """The last prices of some products, oldest first; products without a price are left out."""
-    async with database.connection() as connection:
-        return await store.select_recent_prices(connection, product_ids, limit=limit)
+    return await database.run(store.select_recent_prices, product_ids, limit=limit)
 
 
 def entry_of(record: PriceRecord) -> PriceEntry:

@@ -206,8 +206,7 @@ def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth
 
 
 async def list_alarms(database: Database) -> list[DomainAlarm]:
-    async with database.connection() as connection:
-        return await store.select_alarms(connection)
+    return await database.run(store.select_alarms)
 
 
 async def decide_alarm(database: Database, host: str, decision: Decision) -> int:

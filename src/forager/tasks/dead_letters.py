@@ -84,8 +84,7 @@ async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]
     """Of the ids that are named, those of no open letter; if none has one, that is an error."""
     if not wanted.ids:
         return []
-    async with database.connection() as connection:
-        known = await store.select_open_ids(connection, wanted.ids)
+    known = await database.run(store.select_open_ids, wanted.ids)
     unknown = [letter_id for letter_id in dict.fromkeys(wanted.ids) if letter_id not in known]
     if not known:
         raise no_such_letter(*unknown)
@@ -113,11 +112,9 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     resolved = 0
-    async with database.connection() as connection:
-        meant = await _meant(connection, wanted, destroys=resolution == "dropped")
+    meant = await database.run(_meant, wanted, destroys=resolution == "dropped")
     while True:
-        async with database.connection() as connection:
-            done = await store.resolve(connection, meant, resolution=resolution, limit=CHUNK)
+        done = await database.run(store.resolve, meant, resolution=resolution, limit=CHUNK)
         resolved += done
         if done < CHUNK:
             return resolved

@@ -96,8 +96,7 @@ async def get_error(database: Database, error_id: int) -> ErrorRow:
     """One error with all that is known of it."""
     found = None
     if 0 < error_id <= MAX_ID:
-        async with database.connection() as connection:
-            found = await store.select_error(connection, error_id)
+        found = await database.run(store.select_error, error_id)
     if found is None:
         raise NotFound(
             f"there is no error {error_id}",

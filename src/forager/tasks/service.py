@@ -128,31 +128,27 @@ class Tasks:
         selection = selection or Selection()
         before = _decode(cursor)
         domain_ids = await domain_ids_of(self._database, selection)
-        async with self._database.connection() as connection:
-            found = await store.select_tasks(
-                connection, selection, domain_ids=domain_ids, before=before, limit=limit + 1
-            )
+        found = await self._database.run(
+            store.select_tasks, selection, domain_ids=domain_ids, before=before, limit=limit + 1
+        )
         more = len(found) > limit
         return Page(found[:limit], str(found[limit - 1].id) if more else None)
 
     async def get(self, name: str) -> Task:
         """By number or by URL."""
-        async with self._database.connection() as connection:
-            return await _existing(connection, name)
+        return await self._database.run(_existing, name)
 
     async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
         """The numbers of the tasks for these URLs; None where there is none."""
         keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
-        async with self._database.connection() as connection:
-            found = await store.select_ids_by_hash(connection, [key for key in keys if key])
+        found = await self._database.run(store.select_ids_by_hash, [key for key in keys if key])
         return [None if key is None else found.get(key) for key in keys]
 
     async def unknown(self, selection: Selection) -> list[int]:
         """Of the numbers that a selection names, those that no task has."""
         if not selection.ids:
             return []
-        async with self._database.connection() as connection:
-            known = await store.select_known_ids(connection, selection.ids)
+        known = await self._database.run(store.select_known_ids, selection.ids)
         return [number for number in dict.fromkeys(selection.ids) if number not in known]
 
     async def report(self, name: str) -> TaskReport:
@@ -261,8 +257,7 @@ class Tasks:
 
     async def in_progress(self) -> dict[UUID, int]:
         """Number of tasks that each worker holds."""
-        async with self._database.connection() as connection:
-            return await task_counts.count_by_worker(connection)
+        return await self._database.run(task_counts.count_by_worker)
 
 
 async def _existing(connection: Connection, name: str) -> Task:

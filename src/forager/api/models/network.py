@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from forager.api.models import (
     example,
     interval_of,
 )
+from forager.fetch import domains
 from forager.fetch.domains.service import (
     MAX_CONCURRENCY,
     MAX_DELAY,
@@ -27,7 +28,8 @@ from forager.fetch.domains.service import (
     MAX_PROXY_RATE,
     DomainChanges,
 )
-from forager.fetch.proxies.probe import Trial
+from forager.fetch.proxies import costs
+from forager.fetch.proxies.probe import ProbeResult, Trial
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
@@ -46,36 +48,24 @@ Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
 Region = Annotated[PlainText, Field(pattern="^[a-z0-9-]{1,32}$", examples=["eu"])]
 
 
-class Domain(View):
+class Domain(View, row=domains.Domain, hidden=("id",)):
     """A host: what a person set (null: not set), and how it is doing now."""
 
     host: str = Field(validation_alias="domain_name")
-    base_url: str
     delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
     concurrency: int | None = Field(validation_alias="max_concurrent_requests")
-    per_proxy_only: bool
     proxy_rate: float | None = Field(description="Requests per second of each proxy; null: 5.")
     active: bool = Field(validation_alias="is_active")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
     )
-    adaptive: bool | None
     min_every: Interval | None = Field(validation_alias="min_frequency")
     max_every: Interval | None = Field(validation_alias="max_frequency")
     proxies: bool | None = Field(validation_alias="use_proxies")
-    allow_private: bool
-    currency: str | None
     task_hold: str | None = Field(description="Its tasks are paused or stopped.")
     region: str | None = Field(description="Only workers of this region crawl it; null: all.")
     render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
     render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
-    blocked_until: Time | None
-    slow_delay: float
-    next_slot_at: Time | None
-    runners: int
-    connections: int
-    created_at: Time
-    updated_at: Time
 
 
 class DomainSettings(Order):
@@ -180,31 +170,16 @@ class ResolvedAlarm(View):
     tasks: int = Field(description="Number of tasks concerned.")
 
 
-class Proxy(View):
+_NOT_SHOWN = ("cost_amount", "cost_currency", "cost_unit", "is_active")
+
+
+class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
     """A proxy and its health; its password is never shown."""
 
-    id: int
     url: str
     state: ProxyState
-    scheme: str
-    host: str
-    port: int
-    username: str | None
-    has_password: bool
-    allow_private: bool
-    disabled_reason: str | None
-    success_count: int
-    failure_count: int
-    consecutive_failures: int
-    avg_response_time_ms: int | None
-    last_used_at: Time | None
-    last_success_at: Time | None
-    last_failure_at: Time | None
-    last_failure_reason: str | None
-    next_probe_at: Time | None
     region: str | None = Field(description="Only workers of this region use it; null: all.")
     cost: Cost | None
-    created_at: Time
 
     @classmethod
     def of(cls, record: ProxyRecord) -> Proxy:
@@ -217,12 +192,8 @@ class Proxy(View):
         )
 
 
-class Cost(View):
+class Cost(View, row=ProxyCost):
     """An amount of money per request or per GB (10^9 bytes)."""
-
-    amount: Amount
-    unit: CostUnit
-    currency: str
 
 
 class CostOrder(Order):
@@ -256,29 +227,20 @@ class ProxySettings(Order):
         return ProxyChanges(**given)
 
 
-class CostLine(View):
+class CostLine(View, row=costs.CostLine):
     """The traffic of one domain through one proxy, and its cost."""
 
-    domain: str
-    proxy_id: int
-    proxy: str
-    requests: int
     bytes: int = Field(description="Of bodies, as they came over the wire.")
     price: str | None = Field(examples=["0.002 USD/request"])
     cost: Amount | None = Field(description="Null if the price of the proxy is not known.")
-    currency: str | None
 
 
-class CostReport(View):
+class CostReport(View, row=costs.CostReport):
     """The most expensive lines, and totals over all lines."""
 
-    first: date
-    last: date
     items: list[CostLine] = Field(validation_alias="lines")
     count: int = Field(description="Number of lines in all.")
     is_cut: bool = Field(description="True if `items` holds only the most expensive ones.")
-    requests: int
-    bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")
 
 
@@ -312,27 +274,18 @@ class TrialOrder(Order):
     allow_private: bool = Field(default=False, description="Allow the URL to be private.")
 
 
-class TrialResult(View):
-    proxy_id: int
+class TrialResult(View, row=ProbeResult):
     url: str
-    ok: bool
-    seconds: float
-    status: int | None
-    error: str | None
     has_recovered: bool = Field(description="It had failed, and is used again.")
 
     @classmethod
     def of(cls, trial: Trial) -> TrialResult:
-        result = trial.result
-        return cls(
-            proxy_id=result.proxy_id,
-            url=spec_url(trial.proxy.spec),
-            ok=result.ok,
-            seconds=round(result.seconds, 3),
-            status=result.status,
-            error=result.error,
-            has_recovered=trial.has_recovered,
-        )
+        shown = asdict(trial.result) | {
+            "url": spec_url(trial.proxy.spec),
+            "seconds": round(trial.result.seconds, 3),
+            "has_recovered": trial.has_recovered,
+        }
+        return cls.model_validate(shown)
 
 
 class RemovedProxy(View):

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
 from forager.api.models import LARGEST_INT, Interval, Order, PlainText, Time, View, example
+from forager.documents import diff as differences
 from forager.documents import generation as values
-from forager.documents.generation import Schedule, State, parse_cron, parse_every
+from forager.documents.generation import Schedule, parse_cron, parse_every
 
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
 
 
-class Source(View):
+class Source(View, row=values.Source, hidden=("number", "published_generation")):
     """What was crawled as one unit, and what readers see of it."""
 
-    id: str
-    base_url: str
-    user_id: UUID | None
     published_number: int | None = Field(description="The generation that readers see.")
-    pages: int
-    published_at: Time | None
     generations: int = Field(description="How many it ever had.")
-    text_config: str | None
     keep: int = Field(
         validation_alias="keep_generations", description="Number of generations to keep."
     )
-    max_shrink: float
-    max_failed: float
-    kind: str
-    payload: dict[str, Any]
     every: Interval | None = Field(
         validation_alias="refresh_every", description="Refresh interval."
     )
     cron: str | None = Field(
         validation_alias="refresh_cron", description="Refresh schedule, in UTC."
     )
-    next_refresh_at: Time | None
-    created_at: Time
-    updated_at: Time
     active_job: UUID | None = Field(description="The job that is crawling it now.")
     is_paused: bool = Field(description="That job is paused.")
 
@@ -63,32 +51,16 @@ class SourceDetail(Source):
         return cls(**Source.of(source).model_dump(), refresh_put_off=lack)
 
 
-class Generation(View):
+class Generation(View, row=values.Generation, hidden=("base_id", "id")):
     """The pages that one job found, and how they differ from those before."""
 
-    number: int
     source: str = Field(validation_alias="source_id")
-    state: State
-    job_id: UUID | None
-    base_number: int | None
-    pages: int
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
     carried_over: int = Field(
         description="Pages that failed temporarily, and are listed as they were before."
     )
-    created_at: Time
-    published_at: Time | None
-    retired_at: Time | None
-    note: str | None
 
 
-class SectionChange(View):
-    kind: Literal["added", "removed", "changed"]
-    heading: str
-    anchor: str | None
+class SectionChange(View, row=differences.SectionChange):
     diff: str = Field(description="A unified diff.")
 
 

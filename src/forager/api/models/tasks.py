@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any, Self
-from uuid import UUID
 
 from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
@@ -25,7 +24,7 @@ from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
 from forager.settings.crawling import RenderMode
-from forager.tasks import holds
+from forager.tasks import holds, task
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
 from forager.tasks.lifecycle import TaskStatus
@@ -72,60 +71,27 @@ TrackedItem = Annotated[
 ]
 
 
-class Task(View):
+class Task(View, row=task.Task, hidden=("domain_id",)):
     """One URL that is kept fresh; lengths of time are in seconds."""
 
-    id: int
-    domain: str
-    url: str
-    status: TaskStatus
     shown_status: str = Field(description="The state, or the hold on the task itself.")
     hold: Hold | None = Field(description="The hold on the task itself.")
     domain_hold: Hold | None = Field(description="The hold on its domain.")
     all_hold: Hold | None = Field(description="The hold on all tasks.")
     held_by: str | None = Field(description="What keeps it from beginning, the widest hold first.")
-    priority: int
-    popularity: float
-    scheduled_at: Time
-    started_at: Time | None
-    completed_at: Time | None
-    next_crawl_at: Time | None
-    retry_count: int
-    max_retries: int
     failed_visits: int = Field(description="Visits in a row whose last retry failed.")
-    error_kind: str | None
-    error_message: str | None
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Interval set for this task."
     )
     adapted_every: Interval | None = Field(
         validation_alias="adapted_frequency", description="Interval adapted to price changes."
     )
-    worker_id: UUID | None
-    parser_version: str | None
     render: RenderMode | None = Field(description="Which visits use a browser; null: its domain's.")
     needs_browser: bool = Field(description="Its static response was found to have no price.")
-    found_by: str | None
-    created_at: Time
-    updated_at: Time
 
 
-class TaskAttempt(View):
+class TaskAttempt(View, row=task.Attempt):
     """One attempt to fetch or to read a page."""
-
-    stage: str
-    attempt: int
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    proxy_id: int | None
-    worker_id: UUID | None
-    started_at: Time | None
-    finished_at: Time
-    duration_ms: int | None
-    size: int | None
 
 
 class TaskDetail(Task):
@@ -293,14 +259,10 @@ class RecrawlResult(View):
         return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
-class HoldResult(View):
+class HoldResult(View, row=holds.Held):
     """What a hold, or its end, has changed, and what is held now in all."""
 
-    changed: int
     withdrawn: int = Field(description="Canceled in the workers.")
-    all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
@@ -330,25 +292,17 @@ class Backlog(View):
     oldest_due: Time | None
 
 
-class TaskStats(View):
-    counts: dict[TaskStatus, int]
+class TaskStats(View, row=tasks.TaskStats):
     all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
-    ticked_at: Time | None
-    oldest_due: Time | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
 
-class SchedulerState(View):
+class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
     """Whether tasks are handed to the workers, and what holds them back."""
 
     ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
     interval: float = Field(description="Interval between two looks.")
     all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
-    oldest_due: Time | None
 
     @classmethod
     def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:

@@ -13,6 +13,7 @@ from forager.api.limits import Cursor, Limit, Listed, listed
 from forager.api.models import LARGEST_INT, PlainText, Time, View
 from forager.api.models.sources import CarriedPage, Number
 from forager.api.services import Here, Reader
+from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer
 from forager.documents.page import DocumentRow, SectionRow
@@ -24,22 +25,18 @@ from forager.documents.reader import (
     read_path,
     section_of,
 )
-from forager.documents.search import SearchRequest
+from forager.documents.search import SearchRequest, hit
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
 
+_NOT_SHOWN = ("extractor_version", "generation_id", "generation_number")
 
-class Document(View):
+
+class Document(View, row=DocumentRow, hidden=_NOT_SHOWN):
     """One version of a page of a source."""
 
-    id: int
     source: str = Field(validation_alias="source_id")
-    url: str
-    path: str
-    title: str | None
-    language: str | None
     content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
-    fetched_at: Time
     carried_since: Time | None = Field(
         description="Since when the page fails; null if it is as the server sends it."
     )
@@ -52,16 +49,8 @@ class Document(View):
         return cls.model_validate({**values, "content_hash": row.content_hash.hex()})
 
 
-class Section(View):
+class Section(View, row=SectionRow):
     """A heading with its text; `parent_id` makes a tree of them."""
-
-    id: UUID
-    parent_id: UUID | None
-    heading: str
-    level: int
-    anchor: str | None
-    content: str
-    position: int
 
 
 class Sections(View):
@@ -93,31 +82,18 @@ class Reading(View):
         )
 
 
-class FurtherSection(View):
+class FurtherSection(View, row=hit.FurtherSection):
     """Another section of a page that was found."""
 
-    url: str
-    heading: str
-    section_id: UUID
 
-
-class Hit(View):
+class Hit(View, row=hit.Hit):
     """A page by its best section. All texts are plain, even if they look like HTML."""
 
-    url: str
-    title: str
-    heading: str
-    snippet: str
     highlights: list[tuple[int, int]] = Field(
         description="Beginnings and ends of what matched, as offsets into the snippet."
     )
-    score: float
     source: str = Field(validation_alias="source_id")
-    document_id: int
-    section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
-    fetched_at: Time
-    language: str | None
     missing: list[str] = Field(description="Words of the query that the section does not have.")
     sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
     more_sections: int = Field(description="How many further sections of the page match.")
@@ -158,27 +134,14 @@ class Outlook(View):
     domain: str | None = Field(description="Under which its host is known.")
 
 
-class PastFate(View):
+class PastFate(View, row=explanation.PastFate):
     """How one crawl has settled a URL."""
 
-    job_id: UUID
-    outcome: str
-    reason: str | None
-    detail: str | None
-    http_status: int | None
-    attempts: int
-    settled_at: Time | None
 
-
-class TrackedAs(View):
+class TrackedAs(View, row=explanation.TrackedAs):
     """The task that keeps a URL fresh, and why it does not run now."""
 
-    task_id: int
-    status: str
     why: HintText
-    next_at: Time | None
-    last_attempt: str | None
-    last_at: Time | None
 
 
 class NearDuplicates(View):

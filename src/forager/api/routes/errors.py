@@ -14,42 +14,22 @@ from forager.api.models import LARGEST_BIGINT, Order, PlainText, Time, View, exa
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
+from forager.tasks import causes, errors
 from forager.tasks import dead_letters as letters
-from forager.tasks import errors
 from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import LetterFilter, letter_filter
 
 Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
-class TaskErrorGroup(View):
+class TaskErrorGroup(View, row=causes.ErrorGroup):
     """Errors of one domain with the same cause; the example is the newest."""
 
-    domain: str | None
-    error_type: str
-    message: str
-    count: int
-    first_seen: Time
-    last_seen: Time
-    example_id: int
-    example_url: str | None
-    example_message: str
 
-
-class TaskError(View):
+class TaskError(View, row=causes.ErrorRow):
     """One error; all of its texts are as they came from elsewhere."""
 
-    id: int
-    task_id: int | None
     job_id: UUID | None
-    domain: str | None
-    stage: str
-    error_type: str
-    error_kind: str
-    error_message: str
-    url: str | None
-    stack_trace: str | None
-    occurred_at: Time
 
 
 class DeadLetter(View):

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from forager.access import keys, quotas
 from forager.access import quota as quota_rows
-from forager.access.caller import Scope
-from forager.access.key import KeyState
+from forager.access.caller import Caller, Scope
+from forager.access.key import ApiKey
 from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
@@ -21,17 +21,10 @@ from forager.api.models import example as example_of
 from forager.api.services import Admin, Here, Reader, Services
 
 
-class Key(View):
+class Key(View, row=ApiKey):
     """A key without its secret."""
 
-    id: str
-    name: str
     user_id: UUID = Field(description="The owner of what is made with it.")
-    scope: Scope
-    state: KeyState
-    created_at: Time
-    expires_at: Time | None
-    revoked_at: Time | None
     last_used_at: Time | None = Field(description="Within five minutes.")
 
 
@@ -72,13 +65,8 @@ class Quota(Order):
         return quota_rows.Quota(**self.model_dump())
 
 
-class Limits(View):
+class Limits(View, row=quota_rows.Quota):
     """A quota as it is set."""
-
-    active_jobs: int | None
-    pages_per_job: int | None
-    pages_per_day: int | None
-    requests_per_minute: int | None
 
 
 class Owner(View):
@@ -101,12 +89,9 @@ class Owner(View):
         )
 
 
-class Me(View):
+class Me(View, row=Caller):
     """The caller; without a key, a user of this machine."""
 
-    key_id: str | None
-    user_id: UUID | None
-    scope: Scope
     quota: Limits
 
 
@@ -121,12 +106,7 @@ KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["01234
 @router.get("/me")
 async def me(caller: Reader) -> Me:
     """Who the caller is, and what it may use."""
-    return Me(
-        key_id=caller.key_id,
-        user_id=caller.user_id,
-        scope=caller.scope,
-        quota=Limits.model_validate(caller.quota),
-    )
+    return Me.of(caller)
 
 
 @router.get("/keys")

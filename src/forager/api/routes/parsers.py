@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
@@ -22,19 +22,11 @@ MAX_PAGES = 500
 Version = Annotated[PlainText, Field(min_length=1, max_length=100)]
 
 
-class Parser(View):
+class Parser(View, row=parser_overview.ParserLine):
     """One version of one parser; `missing` is one that should run and is not installed."""
 
-    name: str
-    version: str
     state: Literal["active", "canary", "idle", "missing"]
-    canary_share: float | None
-    patterns: list[str]
-    origin: str
-    recent_pages: int
     recent_rate: float | None = Field(description="Of the last 100 pages of each domain.")
-    week_pages: int
-    week_rate: float | None
     missing_on: list[str] = Field(
         description="Running workers that should use this version and do not have it installed."
     )
@@ -149,20 +141,11 @@ class BacktestVersion(View):
         )
 
 
-class BacktestExample(View):
+class BacktestExample(View, row=tests.Example):
     """A page on which a field was changed, gained or lost."""
 
-    url: str
-    kind: str
-    old: Any
-    new: Any
 
-
-class BacktestField(View):
-    equal: int
-    changed: int
-    gained: int
-    lost: int
+class BacktestField(View, row=tests.FieldReport):
     examples: list[BacktestExample]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
+from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.api.limits import Cursor, Limit, Listed, analyse, listed
 from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.models.products import (
@@ -306,13 +306,9 @@ class AnalyticsQuery(View):
     about: str
 
 
-class AnalyticsAnswer(View):
+class AnalyticsAnswer(View, row=Answer):
     """A table: the names of its columns, and its rows in their order."""
 
-    name: str
-    days: int
-    columns: list[str]
-    rows: list[list[Any]]
     is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
     complete_until: Time | None = Field(
         description="Nothing before this time is missing; null if nothing was copied yet."

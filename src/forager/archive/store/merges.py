@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.archive.store import (
     IS_REFERRED_TO,
     MAY_BE_WRITTEN,
@@ -17,6 +15,7 @@ from forager.archive.store import (
     referring_tables,
 )
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 NEVER_MERGED: Literal[-1] = -1
 
@@ -41,8 +40,7 @@ async def select_small(
     connection: Connection, *, below: int, owner: str, fewest: int, limit: int
 ) -> list[SmallSegment]:
     """Closed, referenced segments outside merges, if their owner has enough of a tier."""
-    cursor = connection.cursor(row_factory=class_row(SmallSegment))
-    await cursor.execute(
+    return await Rows(connection, SmallSegment).all(
         f"""
         WITH small AS (
             SELECT s.name, s.job_id, s.worker_id, s.bytes, s.records, s.created_at, s.written_at,
@@ -67,7 +65,6 @@ async def select_small(
         """,
         {"below": below, "merged": f"%/{owner}-%", "fewest": fewest, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def claim_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> int:
@@ -116,8 +113,7 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
     """Segments that still exist and can no longer be written."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         f"""
         SELECT s.name
           FROM archive_segments s
@@ -127,7 +123,7 @@ async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]
         """,
         (list(names),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def move_references(

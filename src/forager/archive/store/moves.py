@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.archive.store import MAY_BE_WRITTEN
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +18,21 @@ class MovableSegment:
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    value = await Values(connection).first(
         """
         SELECT count(*) FROM archive_segments
          WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
         """,
         (place,),
     )
-    return int(await cursor.fetchone() or 0)
+    return int(value or 0)
 
 
 async def select_unmoved(
     connection: Connection, place: str, *, after: str, limit: int
 ) -> list[MovableSegment]:
     """Segments of which no copy in that place was checked, by name."""
-    cursor = connection.cursor(row_factory=class_row(MovableSegment))
-    await cursor.execute(
+    return await Rows(connection, MovableSegment).all(
         f"""
         SELECT s.name, s.bytes, {MAY_BE_WRITTEN} AS open
           FROM archive_segments s
@@ -45,7 +42,6 @@ async def select_unmoved(
         """,
         (place, after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def mark_moved(connection: Connection, name: str, place: str) -> bool:
@@ -69,8 +65,7 @@ async def select_moved(
     connection: Connection, place: str, *, after: str, limit: int
 ) -> list[MovableSegment]:
     """Segments of which a place had a checked copy, by name."""
-    cursor = connection.cursor(row_factory=class_row(MovableSegment))
-    await cursor.execute(
+    return await Rows(connection, MovableSegment).all(
         """
         SELECT name, bytes, false AS open FROM archive_segments
          WHERE going_at IS NULL AND moved_to = %s AND name > %s
@@ -79,4 +74,3 @@ async def select_moved(
         """,
         (place, after, limit),
     )
-    return await cursor.fetchall()

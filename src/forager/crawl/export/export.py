@@ -21,6 +21,7 @@ from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store.url_lists import select_in_key_order
 from forager.crawl.url_lists import UrlFilter
 from forager.db.database import Database
+from forager.documents.export import job_export, zip_parts
 from forager.errors import NotFound
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
@@ -75,14 +76,12 @@ class JsonLines:
 
 
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
-    """How many rows or responses an export will have."""
-    async with database.connection() as connection:
-        return await store.count_settled(
-            connection,
-            job_id,
-            wanted.outcomes,
-            archived=wanted.format is ExportFormat.WARC,
-        )
+    """The number of rows, responses or pages of an export."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        return (await job_export(database, job_id)).pages
+    return await database.run(
+        store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
+    )
 
 
 async def export_job(
@@ -111,11 +110,19 @@ async def export_job(
 
 
 async def export_stream(
-    database: Database, storage: Storage, job_id: UUID, wanted: Export
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    progress: Progress = lambda _: None,
 ) -> AsyncIterator[bytes]:
-    """The bytes of the same file, a part at a time; what cannot be read is left out."""
+    """The bytes of the same file, a part at a time; unreadable responses are left out."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        async for part in zip_parts(database, await job_export(database, job_id), progress):
+            yield part
+        return
     if wanted.format is ExportFormat.WARC:
-        refs = _archived_responses(database, job_id, wanted.outcomes)
+        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
         info = {"isPartOf": str(job_id)}
         async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
             yield part
@@ -124,6 +131,7 @@ async def export_stream(
     sink = _sink(wanted, gathered)
     async for rows in _rows(database, storage, job_id, wanted, Exported()):
         sink.write(rows)
+        progress(len(rows))
         yield _taken(gathered)
     sink.finish()
     yield _taken(gathered)
@@ -157,10 +165,9 @@ async def _settled_urls(
     wanted = UrlFilter(outcomes=outcomes)
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await select_in_key_order(
-                connection, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+        )
         if page:
             yield page
             after = page[-1].url_hash
@@ -178,10 +185,9 @@ async def _archived_responses(
     """
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await store.select_refs(
-                connection, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
+        )
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
         if len(page) < store.PAGE_ROWS:

@@ -13,6 +13,7 @@ from psycopg.rows import class_row
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import SettledUrl
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -78,8 +79,7 @@ async def select_in_key_order(
     limit: int,
 ) -> list[SettledUrl]:
     """Matching URLs among the next `scan` ones after a key."""
-    cursor = connection.cursor(row_factory=class_row(SettledUrl))
-    await cursor.execute(
+    return await Rows(connection, SettledUrl).all(
         f"""
         SELECT {_COLUMNS}
           FROM (
@@ -100,7 +100,6 @@ async def select_in_key_order(
         """,
         {**_values(job_id, wanted), "after": after, "scan": scan, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_key_after(
@@ -194,8 +193,7 @@ class PendingUrl:
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
-    cursor = connection.cursor(row_factory=class_row(PendingUrl))
-    await cursor.execute(
+    return await Rows(connection, PendingUrl).all(
         """
         SELECT f.depth, f.seq, f.url, f.via, f.attempts, f.not_before, p.url AS parent_url
           FROM (
@@ -210,7 +208,6 @@ async def select_pending(
         """,
         (job_id, *after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_response(

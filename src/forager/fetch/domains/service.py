@@ -115,23 +115,21 @@ class Domains:
         """
         if not 1 <= limit <= MAX_LIST:
             raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
-        async with self._database.connection() as connection:
-            found = await store.select_domains(
-                connection,
-                after=None if cursor is None else _decode(cursor),
-                limit=limit + 1,
-                active=active,
-                slowed=slowed,
-                region=region,
-            )
+        found = await self._database.run(
+            store.select_domains,
+            after=None if cursor is None else _decode(cursor),
+            limit=limit + 1,
+            active=active,
+            slowed=slowed,
+            region=region,
+        )
         more = len(found) > limit
         return Page(found[:limit], _encode(found[limit - 1].domain_name) if more else None)
 
     async def get(self, host: str) -> Domain:
         """The row that applies to a host: its own, or that of the nearest domain above it."""
         name = domain_name(host)
-        async with self._database.connection() as connection:
-            found = await store.select_first(connection, [name, *parent_domains(name)])
+        found = await self._database.run(store.select_first, [name, *parent_domains(name)])
         if found is None:
             raise _unknown(name)
         return found

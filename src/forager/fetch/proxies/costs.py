@@ -141,8 +141,7 @@ class UsageLog:
             for (host, proxy_id), usage in counts.items()
         ]
         try:
-            async with self._database.connection() as connection:
-                await store.add_usage(connection, rows)
+            await self._database.run(store.add_usage, rows)
         except BaseException:
             self._take_back(counts)
             raise

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 async def count_by_minute(
@@ -42,7 +41,7 @@ async def select_recent(
 ) -> list[UUID]:
     """Jobs that were at work lately: those that hold a worker, are paused, or just finished."""
     of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         f"""
         (SELECT id FROM crawl_jobs
           WHERE status IN ('processing', 'paused') {of_user}
@@ -55,7 +54,6 @@ async def select_recent(
         """,
         {"minutes": minutes, "limit": limit, "user_id": user_id},
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,7 @@ async def select_moves(
     earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
     of_move: LiteralString = "AND e.move = %(move)s" if move is not None else ""
     of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id is not None else ""
-    cursor = connection.cursor(row_factory=class_row(TimelineRow))
-    await cursor.execute(
+    return await Rows(connection, TimelineRow).all(
         f"""
         SELECT e.id, e.job_id, j.kind, j.source_id, e.at, e.move, e.from_status::text,
                e.to_status::text, e.actor, e.reason
@@ -102,15 +99,12 @@ async def select_moves(
         """,
         {"move": move, "user_id": user_id, "before": before, "among": among, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_reach(connection: Connection, *, before: int | None, among: int) -> int | None:
     """The oldest of the newest moves up to a limit; None if there are fewer."""
     earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         f"SELECT id FROM job_events {earlier} ORDER BY id DESC OFFSET %(skipped)s LIMIT 1",
         {"before": before, "skipped": among - 1},
     )
-    return await cursor.fetchone()

@@ -8,9 +8,10 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncCursor
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.jobs.job import Job, JobEvent, StateCount
 from forager.jobs.lifecycle import Status
 
@@ -33,9 +34,7 @@ async def select_running(connection: Connection, *, limit: int) -> list[tuple[UU
 
 
 async def select_trace(connection: Connection, job_id: UUID) -> str | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
-    return await cursor.fetchone()
+    return await Values(connection).first("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
 
 
 async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
@@ -52,11 +51,9 @@ async def select_active_job_of_source(connection: Connection, source_id: str) ->
 
 async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
     """Up to two ids in a range: enough to know that a shortened id is not unique."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT id FROM crawl_jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT 2", (low, high)
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs(
@@ -94,8 +91,7 @@ async def select_jobs(
 async def select_events(
     connection: Connection, job_id: UUID, *, after: int, limit: int
 ) -> list[JobEvent]:
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -105,13 +101,11 @@ async def select_events(
         """,
         (job_id, after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_last_events(connection: Connection, job_id: UUID, limit: int) -> list[JobEvent]:
     """A job's latest history, oldest first."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    found = await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -121,15 +115,14 @@ async def select_last_events(connection: Connection, job_id: UUID, limit: int) -
         """,
         (job_id, limit),
     )
-    return (await cursor.fetchall())[::-1]
+    return found[::-1]
 
 
 async def select_events_of_many(
     connection: Connection, after: Mapping[UUID, int], *, limit: int
 ) -> list[JobEvent]:
     """Events of several jobs, for each job those after a known one, up to a limit."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT e.id, e.job_id, e.at, e.move, e.from_status, e.to_status, e.actor, e.reason,
                e.lease
@@ -145,7 +138,6 @@ async def select_events_of_many(
         """,
         (list(after), list(after.values()), limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:
@@ -225,6 +217,48 @@ COLUMNS: LiteralString = """
     run_after, started_at, completed_at, last_heartbeat, retry_count, max_retries, error_message,
     stop_reason, source_id, user_id, region
 """
+
+
+# Whether a crawl can only be run where there is a browser: by its own options, or by those of the
+# domain of its host, or of the nearest domain above that.
+NEEDS_BROWSER: LiteralString = """
+    (crawl_jobs.kind = 'crawl' AND CASE coalesce(crawl_jobs.payload ->> 'render', 'auto')
+        WHEN 'always' THEN true
+        WHEN 'auto' THEN coalesce((
+            SELECT d.render = 'always'
+              FROM domains d
+             WHERE d.domain_name = crawl_jobs.host
+                OR d.domain_name = ANY (ARRAY(
+                       SELECT array_to_string(labels[first:], '.')
+                         FROM (SELECT string_to_array(crawl_jobs.host, '.') AS labels) AS split,
+                              generate_series(2, array_length(labels, 1) - 1) AS first
+                   ))
+             ORDER BY length(d.domain_name) DESC
+             LIMIT 1
+        ), false)
+        ELSE false
+    END)
+"""
+
+
+def renderer_is_there(role: LiteralString) -> LiteralString:
+    """The condition that a worker of this role with a browser has been seen lately."""
+    return f"""
+    EXISTS (SELECT FROM workers w
+             WHERE w.role = '{role}' AND w.renders
+               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
+    """
+
+
+async def select_waiting_for_browser(connection: Connection, job_ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these jobs that are due and that only a worker with a browser claims."""
+    return await Values(connection).all(
+        f"""
+        SELECT id FROM crawl_jobs
+         WHERE id = ANY(%s) AND status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+        """,
+        (list(job_ids),),
+    )
 
 
 def job_cursor(connection: Connection) -> AsyncCursor[Job]:

@@ -162,14 +162,13 @@ class Downloader(StageLoop[Download]):
         rest = set(named) - {task.id for task in claimed}
         if not rest:
             return rest
-        async with self._database.connection() as connection:
-            return await hint_store.select_queued(
-                connection,
-                list(rest),
-                region=self._settings.region,
-                task_proxies=self._settings.task_proxies,
-                renders=self._browser.is_there,
-            )
+        return await self._database.run(
+            hint_store.select_queued,
+            list(rest),
+            region=self._settings.region,
+            task_proxies=self._settings.task_proxies,
+            renders=self._browser.is_there,
+        )
 
     def _resting_now(self) -> list[int]:
         now = local_time()

@@ -171,8 +171,7 @@ class StageLoop(ABC, Generic[Result]):
         """Claim tasks, and begin with them."""
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
-            async with self._database.connection() as connection:
-                tasks = await claim(connection)
+            tasks = await self._database.run(claim)
             self._holdings.add(tasks)
         for task in tasks:
             work = asyncio.create_task(self._work(task, plan))

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
     How many a fuller minute had is told by the numbers of its first and its last one: numbers are
     given one after the other.
     """
-    cursor = connection.cursor(row_factory=class_row(Attempts))
-    await cursor.execute(
+    return await Rows(connection, Attempts).all(
         f"""
         SELECT m.ago, s.ended * w.weight AS ended, s.failed * w.weight AS failed,
                s.settled * w.weight AS settled, w.weight > 1 AS is_estimated
@@ -107,13 +105,11 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
         """,
         {"minutes": minutes, "sample": sample},
     )
-    return await cursor.fetchall()
 
 
 async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> list[Waited]:
     """Since when tasks had been due that were settled in the last minutes, from few of each."""
-    cursor = connection.cursor(row_factory=class_row(Waited))
-    await cursor.execute(
+    return await Rows(connection, Waited).all(
         f"""
         SELECT m.ago,
                -- of a task that came round again since then nobody knows: it counts as not waiting
@@ -133,7 +129,6 @@ async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> 
         """,
         {"minutes": minutes, "sample": sample},
     )
-    return await cursor.fetchall()
 
 
 _WAITING: LiteralString = " UNION ALL ".join(
@@ -150,8 +145,7 @@ async def count_waiting(connection: Connection, *, minutes: int, most: int) -> l
 
     Those whose time is still to come are `later`, so that one sees what was looked at.
     """
-    cursor = connection.cursor(row_factory=class_row(Waiting))
-    await cursor.execute(
+    return await Rows(connection, Waiting).all(
         f"""
         SELECT CASE WHEN status <> 'pending' THEN status WHEN minute < now() THEN 'due'
                     ELSE 'later' END AS state,
@@ -168,7 +162,6 @@ async def count_waiting(connection: Connection, *, minutes: int, most: int) -> l
         """,
         {"minutes": minutes, "most": most},
     )
-    return await cursor.fetchall()
 
 
 async def count_error_kinds(
@@ -196,8 +189,7 @@ async def count_error_kinds(
 
 async def select_control(connection: Connection) -> TaskControlRow:
     """Whether there is any task, whether all are held, and when the scheduler last looked."""
-    cursor = connection.cursor(row_factory=class_row(TaskControlRow))
-    await cursor.execute(
+    return await Rows(connection, TaskControlRow).one(
         """
         SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
                (SELECT hold FROM task_control) AS hold,
@@ -205,6 +197,3 @@ async def select_control(connection: Connection) -> TaskControlRow:
                now() AS now
         """
     )
-    found = await cursor.fetchone()
-    assert found is not None
-    return found

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ async def count_held(connection: Connection) -> tuple[str | None, int, int]:
 
 async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
     """The domains with the most tasks that are due or under way."""
-    cursor = connection.cursor(row_factory=class_row(DomainBacklog))
-    await cursor.execute(
+    return await Rows(connection, DomainBacklog).all(
         """
         SELECT d.domain_name AS domain,
                (count(*) FILTER (WHERE t.status = 'pending'))::int AS due,
@@ -59,13 +57,10 @@ async def select_backlog(connection: Connection, limit: int) -> list[DomainBackl
         """,
         (limit,),
     )
-    return await cursor.fetchall()
 
 
 async def select_ticked_at(connection: Connection) -> datetime | None:
-    cursor = await connection.execute("SELECT ticked_at FROM task_control")
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
+    return await Values(connection).first("SELECT ticked_at FROM task_control")
 
 
 async def count_by_worker(connection: Connection) -> dict[UUID, int]:
