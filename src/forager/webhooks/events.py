@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     PRODUCT_ADDED = "product.added"
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
+    VARIANT_CHANGED = "product.variant_changed"
     ALERT = "product.alert"
     DOMAIN_ALARM = "domain.alarm"
     DOMAIN_RECOVERED = "domain.recovered"

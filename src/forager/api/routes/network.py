@@ -24,12 +24,13 @@ from forager.api.models.network import (
     ProxySettings,
     RemovedProxy,
     ResolvedAlarm,
+    SeveralDomains,
     TrialOrder,
     TrialResult,
     spec_url,
 )
 from forager.api.services import Admin, Here, Operator, Services
-from forager.db.cursor import decode_number
+from forager.db.cursor import Page, decode_number
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
@@ -90,6 +91,13 @@ async def show_domain(host: Host, here: Here, caller: Operator) -> Domain:
 async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admin) -> Domain:
     """Change how a domain is treated; running crawls heed it within seconds."""
     return Domain.model_validate(await here.domains.set(host, order.changes()))
+
+
+@router.patch("/domains", tags=["domains"])
+async def set_domains(order: SeveralDomains, here: Here, caller: Admin) -> Listed[Domain]:
+    """Change several domains together, or none: by host, or all that match a pattern."""
+    changed = await here.domains.set_many(order.hosts, order.changes())
+    return listed(Page(changed, None), Domain.of)
 
 
 @router.get("/domain-alarms", tags=["domains"])
