@@ -10,9 +10,8 @@ from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.lifecycle import MOVES, Status
-from forager.jobs.store import history as store
 from forager.jobs.store import reads
-from forager.jobs.store.history import TimelineRow
+from forager.jobs.store.reads import TimelineRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ async def queue_history(
     database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
 ) -> QueueHistory:
     """The last minutes; `active` is how many jobs are unfinished now."""
-    rows = await database.run(store.count_by_minute, minutes=minutes, user_id=user_id)
+    rows = await database.run(reads.count_by_minute, minutes=minutes, user_id=user_id)
     counts = {ago: (added, finished) for ago, added, finished in rows}
     by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
     levels, level = [], active
@@ -47,7 +46,7 @@ async def recent_jobs(
     database: Database, *, minutes: int = 60, limit: int = 100, user_id: UUID | None = None
 ) -> list[UUID]:
     """Jobs that were at work in the last minutes; the newest, if they are many."""
-    return await database.run(store.select_recent, minutes=minutes, limit=limit, user_id=user_id)
+    return await database.run(reads.select_recent, minutes=minutes, limit=limit, user_id=user_id)
 
 
 # moves that are looked through for one page
@@ -66,12 +65,12 @@ async def list_moves(
     """Moves of the jobs (of an owner). A page may have few and still be followed by others."""
     before = decode_number(cursor)
     async with database.connection() as connection:
-        found = await store.select_moves(
+        found = await reads.select_moves(
             connection, move=move, user_id=user_id, before=before, among=AMONG, limit=limit + 1
         )
         if len(found) > limit:
             return Page(found[:limit], str(found[limit - 1].id))
-        reach = await store.select_reach(connection, before=before, among=AMONG)
+        reach = await reads.select_reach(connection, before=before, among=AMONG)
     return Page(found, None if reach is None else str(reach))
 
 

@@ -17,10 +17,10 @@ from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
+from forager.tasks.store import activity as task_counts
 from forager.tasks.store import changes as task_changes
-from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
-from forager.tasks.store.counts import DomainBacklog
+from forager.tasks.store.activity import DomainBacklog
 from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
