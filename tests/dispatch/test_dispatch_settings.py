@@ -26,7 +26,7 @@ def test_postgresql_is_the_default() -> None:
 
 def test_celery_needs_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORAGER_DISPATCH", "celery")
-    with pytest.raises(InvalidInput, match="broker_url must say where RabbitMQ is"):
+    with pytest.raises(InvalidInput, match="but broker_url is not set"):
         load_settings()
     monkeypatch.setenv("FORAGER_BROKER_URL", URL)
     assert load_settings().dispatch is Dispatch.CELERY

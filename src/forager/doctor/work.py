@@ -25,7 +25,7 @@ from forager.services.report import list_service_processes
 from forager.settings import Settings
 from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, group_letters
-from forager.tasks.store.counts import select_ticked_at
+from forager.tasks.store.activity import select_ticked_at
 from forager.tasks.waiting import SILENT_AFTER
 from forager.webhooks.service import Webhooks
 
@@ -287,12 +287,19 @@ async def check_webhooks(database: Database, settings: Settings) -> Check:
     ]
     waiting = sum(webhook.waiting for webhook in found)
     finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    mail = [webhook.url for webhook in found if webhook.is_active and webhook.is_mail]
+    if mail and settings.smtp_url is None:
+        return warn(
+            "webhooks",
+            f"{finding}; e-mail to {mail[0]} cannot be sent: no SMTP server is configured",
+            "Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM.",
+        )
     if not resting:
         return ok("webhooks", finding)
     names = ", ".join(f"{each.url} ({each.failures} failures)" for each in resting[:NAMED])
     return warn(
         "webhooks",
-        f"{finding}; {len(resting)} rest because they fail: {names}",
+        f"{finding}; {len(resting)} paused after failures: {names}",
         f"See forager webhooks deliveries {resting[0].id}; forager webhooks test sends one now.",
     )
 

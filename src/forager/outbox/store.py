@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 from uuid import UUID
 
+import orjson
+
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.outbox.message import Backlog, Failure, Lane, Message
@@ -112,6 +114,22 @@ async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> No
             [failure.error for failure in failures],
             [failure.wait for failure in failures],
         ),
+    )
+
+
+async def record_responses(
+    connection: Connection, responses: Mapping[int, Mapping[str, Any]]
+) -> None:
+    """Add a response to each of these messages; the last three are kept."""
+    await connection.execute(
+        """
+        UPDATE outbox
+           SET responses = jsonb_path_query_array(
+                   jsonb_build_array(r.response) || coalesce(responses, '[]'), '$[0 to 2]')
+          FROM unnest(%s::bigint[], %s::jsonb[]) AS r (message_id, response)
+         WHERE id = r.message_id
+        """,
+        (list(responses), [orjson.dumps(response).decode() for response in responses.values()]),
     )
 
 

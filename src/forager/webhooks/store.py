@@ -303,7 +303,8 @@ async def select_deliveries(
     return await Rows(connection, Delivery).all(
         """
         SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
+               coalesce(o.responses, '[]') AS responses
           FROM outbox o
           LEFT JOIN catalog_events e ON e.id = o.ref_id
          WHERE o.topic = 'webhooks' AND o.lane = %(webhook_id)s
@@ -324,7 +325,8 @@ async def select_delivery(
     return await Rows(connection, Delivery).first(
         """
         SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
+               coalesce(o.responses, '[]') AS responses
           FROM outbox o
           LEFT JOIN catalog_events e ON e.id = o.ref_id
          WHERE o.topic = 'webhooks' AND o.lane = %s AND o.id = %s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field, ValidationError
@@ -10,8 +10,10 @@ from pydantic import Field, ValidationError
 from forager.api.models import LARGEST_INT, PlainText, View, example
 from forager.api.models.jobs import ShownStatus
 from forager.api.problems import InvalidFields, field_problems
+from forager.crawl import options
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
+from forager.crawl.templates import SavedTemplate
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
 
@@ -41,6 +43,33 @@ class CrawlOrder(CrawlChoices):
         """The options of the crawl; raises Pydantic's error for what is wrong with a value."""
         given = self.model_dump(exclude={"source", "priority"}, exclude_unset=True)
         return CrawlOptions.model_validate(given)
+
+
+class TemplateOrder(CrawlChoices):
+    """The options of a template; start URLs are optional. Secret values are not stored."""
+
+    model_config = example(urls=["https://docs.example.org/"], max_depth=3, exclude=["/archive/*"])
+
+    urls: list[Text] = Field(default_factory=list, max_length=MAX_SEEDS, description="Start URLs.")
+
+
+class CrawlTemplate(View, row=options.CrawlTemplate, hidden=("id",)):
+    """Saved start URLs and options, without secret headers and proxy credentials."""
+
+    name: str = Field(examples=["nightly docs"])
+    options: dict[str, Any] = Field(
+        description="Start URLs and options that differ from the defaults, as `POST /crawls`"
+        " accepts them."
+    )
+
+
+class SavedCrawlTemplate(CrawlTemplate):
+    omitted: list[str] = Field(description="Secret values that were not saved.")
+
+    @classmethod
+    def of_saved(cls, saved: SavedTemplate) -> SavedCrawlTemplate:
+        shown = CrawlTemplate.of(saved.template).model_dump()
+        return cls.model_validate({**shown, "omitted": saved.omitted})
 
 
 class PreviewedUrl(View):

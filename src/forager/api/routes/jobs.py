@@ -53,6 +53,7 @@ FILES = {
     ExportFormat.WARC: ("application/gzip", "warc.gz"),
     ExportFormat.JSONL: ("application/x-ndjson", "jsonl"),
     ExportFormat.PARQUET: ("application/vnd.apache.parquet", "parquet"),
+    ExportFormat.MARKDOWN: ("application/zip", "zip"),
 }
 
 Filter = Annotated[PlainText | None, Query(max_length=500)]
@@ -184,7 +185,7 @@ async def events(
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "The file, as it is being made.",
+            "description": "The file, streamed while it is written.",
             "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
         }
     },
@@ -195,22 +196,24 @@ async def export(
     caller: Reader,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
-    body: Annotated[bool, Query(description="With the text of each page; not for WARC.")] = False,
+    body: Annotated[bool, Query(description="Add the text of each page (jsonl, parquet).")] = False,
 ) -> Response:
-    """A job as a file: every archived response (warc), or a row for each settled URL."""
+    """Export a job: archived responses (warc), a row per URL, or published pages (markdown)."""
     await here.job_of(caller, job_id)
-    if body and format_ is ExportFormat.WARC:
-        raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
+    if body and format_ in (ExportFormat.WARC, ExportFormat.MARKDOWN):
+        raise InvalidInput("`body` is for jsonl and parquet")
+    if outcome and format_ is ExportFormat.MARKDOWN:
+        raise InvalidInput("`outcome` is for warc, jsonl and parquet")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
-    return await job_download(here, job_id, wanted)
-
-
-async def job_download(here: Services, job_id: UUID, wanted: Export) -> Response:
-    """A job as a file that is streamed while it is made."""
     storage = archive_options(here.settings).open()
-    media_type, suffix = FILES[wanted.format]
     parts = export_stream(here.database, storage, job_id, wanted)
-    return await download(parts, f"job-{job_id}.{suffix}", media_type)
+    return await download(parts, *export_file(job_id, format_))
+
+
+def export_file(job_id: UUID, format_: ExportFormat) -> tuple[str, str]:
+    """Name and media type of an export."""
+    media_type, suffix = FILES[format_]
+    return f"job-{job_id}.{suffix}", media_type
 
 
 @router.post("/jobs/{job_id}/pause")
