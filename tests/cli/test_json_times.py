@@ -38,7 +38,7 @@ ARGUMENTS = {
     "sources generations": ["{source_id}"],
     "sources diff": ["{source_id}"],
     "sources check": ["{source_id}"],
-    "sources set": ["{source_id}", "--delay", "2"],
+    "sources set": ["{source_id}", "--keep", "5"],
     "products show": ["{product_id}"],
     "products history": ["{product_id}"],
     "products search": ["lamp"],
@@ -71,7 +71,9 @@ def known(settings: Settings, database_url: str, command_line: None) -> dict[str
     with demo_site(0) as url:
         crawled = forager("crawl", url, "--strategy", "single", "--allow-private", "--json")
     segment = forager("archive", "list", "--json").json["items"][0]["name"]
-    return {**filled, "job": crawled.json["job_id"], "segment": str(segment)}
+    job = crawled.json["job_id"]
+    [page] = forager("jobs", "pages", job, "--outcome", "fetched", "--json").json["items"]
+    return {**filled, "job": job, "segment": str(segment), "ref": page["archive"]}
 
 
 def wrong(value: Any, name: str = "") -> Iterator[str]:
