@@ -270,7 +270,7 @@ async def search(
         str | None, Header(description="Preferred language, ranked first.")
     ] = None,
 ) -> SearchAnswer:
-    """Search published pages, by their best sections. The source `python` includes `python@3.13`."""
+    """Search published pages. The source `python` includes `python@3.13`."""
     request = SearchRequest(
         query=q,
         source=source,

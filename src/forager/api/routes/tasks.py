@@ -119,9 +119,7 @@ async def list_tasks(
     due: Annotated[bool, Query(description="Only due tasks.")] = False,
     held: Annotated[
         bool | None,
-        Query(
-            description="Only tasks that are held, or not: individually, by domain, or with all others."
-        ),
+        Query(description="Only tasks that are held, or not, individually or as part of a group."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
