@@ -123,7 +123,7 @@ ACTIONS: dict[str, Forms] = {
     "domains list": _on("Domains", "GET /domains"),
     "domains show": _on("Domains", "GET /domains/{host}"),
     "domains add": _on("Domains", "POST /domains", button="Add"),
-    "domains set": _on("Domains", "PATCH /domains/{host}"),
+    "domains set": _on("Domains", "PATCH /domains/{host}", "PATCH /domains"),
     "domains enable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains disable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains unblock": _on("Domains", "POST /domains/{host}/unblock"),

@@ -31,6 +31,7 @@ def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
     page = open_page(body, request["url"], request["content_type"])
     return {
         "language": page.language,
+        "canonical": next(filter(None, map(page.absolute, page.elements.canonicals[:1])), None),
         **_parse(page, request["versions"], LearnedPlace(**request["place"])),
         "seconds": time.perf_counter() - began,
     }

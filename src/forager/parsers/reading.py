@@ -36,6 +36,8 @@ class Parsed:
     problems: tuple[FieldProblem, ...] = ()
     fallbacks: tuple[str, ...] = ()
     language: str | None = None
+    # the URL that the page calls its own
+    canonical: str | None = None
     seconds: float = 0.0
     # a limit of the process: time, memory, or its life
     broke: bool = False
@@ -111,6 +113,7 @@ def _parsed(answer: Mapping[str, Any]) -> Parsed:
         tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
         tuple(map(str, answer.get("fallbacks", ()))),
         answer["language"],
+        answer["canonical"],
         answer["seconds"],
         stack_trace=answer.get("stack_trace"),
     )

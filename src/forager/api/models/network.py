@@ -145,6 +145,16 @@ class NewDomain(DomainSettings):
     )
 
 
+class SeveralDomains(DomainSettings):
+    model_config = example(hosts=["shop.example.org", "*.example.org"], delay=2.5)
+
+    hosts: list[Annotated[PlainText, Field(min_length=1, max_length=300)]] = Field(
+        min_length=1,
+        max_length=1_000,
+        description="Hosts or patterns such as *.example.com.",
+    )
+
+
 class Alarm(View):
     """A domain whose results are held because they look wrong."""
 

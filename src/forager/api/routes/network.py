@@ -24,12 +24,13 @@ from forager.api.models.network import (
     ProxySettings,
     RemovedProxy,
     ResolvedAlarm,
+    SeveralDomains,
     TrialOrder,
     TrialResult,
     spec_url,
 )
 from forager.api.services import Admin, Here, Operator, Services
-from forager.errors import InvalidInput
+from forager.db.cursor import Page, decode_number
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
@@ -92,6 +93,13 @@ async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admi
     return Domain.model_validate(await here.domains.set(host, order.changes()))
 
 
+@router.patch("/domains", tags=["domains"])
+async def set_domains(order: SeveralDomains, here: Here, caller: Admin) -> Listed[Domain]:
+    """Change several domains together, or none: by host, or all that match a pattern."""
+    changed = await here.domains.set_many(order.hosts, order.changes())
+    return listed(Page(changed, None), Domain.of)
+
+
 @router.get("/domain-alarms", tags=["domains"])
 async def list_domain_alarms(
     here: Here, caller: Operator, limit: Limit = 100, cursor: Offset = 0
@@ -122,7 +130,7 @@ async def list_proxies(
     here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Proxy]:
     """List proxies with their health, by ID."""
-    page = await here.proxies.page(limit=limit, after=_last_id(cursor))
+    page = await here.proxies.page(limit=limit, after=decode_number(cursor) or 0)
     return listed(page, Proxy.of)
 
 
@@ -196,13 +204,3 @@ async def try_proxy(
     )
     [trial] = await try_proxies(here.proxies, [proxy_id], options, wanted.url)
     return TrialResult.of(trial)
-
-
-def _last_id(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 20):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return min(int(cursor), LARGEST_BIGINT)

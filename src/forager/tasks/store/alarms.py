@@ -110,6 +110,26 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
     )
 
 
+async def select_held_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
+    """Why the result of the last visit of tasks was held, if it was."""
+    cursor = await connection.execute(
+        """
+        SELECT t.id, last.error_message
+          FROM unnest(%s::bigint[]) AS t (id)
+         CROSS JOIN LATERAL (
+            SELECT outcome, error_message
+              FROM task_attempts
+             WHERE task_id = t.id AND stage = 'parse'
+             ORDER BY id DESC
+             LIMIT 1
+         ) AS last
+         WHERE last.outcome = 'held'
+        """,
+        (list(task_ids),),
+    )
+    return dict(await cursor.fetchall())
+
+
 async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
     """Make waiting tasks due."""
     await connection.execute(
