@@ -198,7 +198,7 @@ class ImageFetcher:
         return fetched.response.body
 
     async def _store(self, wanted: _Wanted, data: bytes) -> None:
-        """Row, file, reference, in this order: whoever dies in between leaves nothing dangling."""
+        """Row, file, reference, in this order: a crash in between leaves nothing dangling."""
         found = await self._inspection.inspect(data)
         content_hash = sha256(data).digest()
         path = image_path(content_hash, found.extension)
@@ -265,7 +265,7 @@ def _problem(message: str) -> str:
     return storable(message)[:MAX_PROBLEM]
 
 
-# a worker that has gone to the end looks again at what it passed over after so many seconds
+# a worker that has gone to the end looks again at what it passed over after this many seconds
 AGAIN_AFTER = 60.0
 
 

@@ -125,7 +125,7 @@ class Supervisor:
 
         Nothing that it does may end a worker: runners go on under their own deadline, and the next
         look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
-        loudly, after the runners could commit, and whoever keeps services starts anew.
+        loudly, after the runners could commit, and the service manager restarts it.
         """
         look = asyncio.ensure_future(self.run_once())
         stop = asyncio.ensure_future(self._stopping.wait())

@@ -111,7 +111,7 @@ class TaskSupervisor:
                 await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:
-        """Give its tasks back at once; if the database is away, as soon as it is back."""
+        """Give its tasks back at once, or as soon as the database is reachable again."""
         patience = Patience(log, "tasks of the dead worker cannot be recovered yet")
         revival = Patience(log, "the embedded database does not start")
         while not self._stopping.is_set():

@@ -43,7 +43,7 @@ FAREWELL_LIMIT = 3.0
 
 
 class TaskWorker:
-    """Downloads and parses until told to stop. `on_renewed` hears when its row was renewed.
+    """Downloads and parses until it is stopped. `on_renewed` is called when its row was renewed.
 
     With `hints` it works on what those name; otherwise on whatever waits.
     """
