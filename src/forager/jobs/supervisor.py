@@ -12,7 +12,7 @@ from uuid import UUID
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
@@ -74,8 +74,8 @@ class Supervisor:
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._last_beat = -float("inf")
-        self._patience = Patience(log, "jobs wait for the database, will try again")
-        self._revival = Patience(log, "the embedded database does not start")
+        self._outage = Outage(log, "jobs wait for the database, will try again")
+        self._revival = Outage(log, "the embedded database does not start")
 
     def stop(self) -> None:
         """Request a graceful stop: no new claims; runners commit and release their jobs."""
@@ -134,12 +134,12 @@ class Supervisor:
             if not look.done():
                 await asyncio.wait({look}, timeout=self._farewell())
             if look.done():
-                with self._patience:
+                with self._outage:
                     look.result()
         finally:
             stop.cancel()
             look.cancel()
-        if self._patience.is_needed:
+        if self._outage.lasts:
             await self._wait_out()
 
     async def _wait_out(self) -> None:
