@@ -54,8 +54,6 @@ from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.tasks.causes import cause_of
-from forager.tasks.store.errors import insert_job_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,9 @@ async def crawl(context: JobContext) -> Outcome:
     except Exception as error:
         with suppress(DatabaseUnavailable, DiskFull):
             async with context.database.connection() as connection:
+                from forager.tasks.causes import cause_of
+                from forager.tasks.store.errors import insert_job_error
+
                 await insert_job_error(connection, context.job.id, cause_of(error), None)
         raise
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.index.kind import IndexState
 from forager.outbox.store import enqueue
+
+if TYPE_CHECKING:
+    from forager.index.kind import IndexState
 
 _STATE: LiteralString = """
     SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
@@ -20,15 +22,22 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
-    cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE, (kind,))
-    return await cursor.fetchone()
+    return await _select_state(connection, _STATE, kind)
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
     """The same; no other transaction begins or swaps an index before this one ends."""
+    return await _select_state(connection, _STATE + "FOR SHARE", kind)
+
+
+async def _select_state(
+    connection: Connection, query: LiteralString, kind: str
+) -> IndexState | None:
+    # imported here: whoever only enqueues changes does not need it
+    from forager.index.kind import IndexState
+
     cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE + "FOR SHARE", (kind,))
+    await cursor.execute(query, (kind,))
     return await cursor.fetchone()
 
 

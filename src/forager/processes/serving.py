@@ -30,6 +30,7 @@ def look_for_cycles_seldom() -> None:
     """What was imported stays, and a page leaves hardly any cycles behind."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def die_with_parent() -> None:
