@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # more than there are cores, because many tests wait for processes and timers
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services dist test-packages test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -58,6 +58,9 @@ dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, a
 
 test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
 	@$(BIN)/pytest tests/packages $(ARGS)
+
+test-upgrade: $(READY) ## Upgrade the database under a running worker of each earlier version (needs uv, git history)
+	@$(BIN)/pytest tests/db/old_worker.py $(ARGS)
 
 test-containers: $(READY) ## Build the image and run compose.yaml with podman: core and full profile (needs root)
 	@$(PYTHON) -m venv build/podman-compose && build/podman-compose/bin/pip install --quiet --disable-pip-version-check 'podman-compose==1.6.*'
@@ -120,6 +123,9 @@ bench-startup: $(READY) ## Measure how soon a command answers, and a crawl sends
 
 bench-hosts: $(READY) ## Measure how one worker visits 5,000 hosts at one request per second each
 	@$(BIN)/python -m benchmarks.bench_hosts $(ARGS)
+
+bench-million: $(READY) ## Crawl, pause, refresh and delete a site of a million pages (over an hour, 35 GB)
+	@$(BIN)/python -m benchmarks.bench_million $(ARGS)
 
 bench-compare: $(READY) ## Run quick benchmarks of two checkouts in turn (OTHER=folder PARTS=queue,commit ROUNDS=5)
 	@$(BIN)/python -m benchmarks.compare $(OTHER) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS))

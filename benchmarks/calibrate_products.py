@@ -114,6 +114,23 @@ def compare(name: str, judged: Sequence[Judged], model: Model) -> list[str]:
     return cells
 
 
+BINS = (0.98, 0.95, 0.9, 0.0)
+
+
+def reliability(name: str, judged: Sequence[Judged], model: Model) -> list[list[str]]:
+    """A row for each range of shown confidence: how many values, their mean, how many right."""
+    rows, rest = [], [(model.probability(each), each.right) for each in judged]
+    for above, least in zip((1.0, *BINS), BINS, strict=False):
+        part = [(p, right) for p, right in rest if p >= least]
+        rest = [(p, right) for p, right in rest if p < least]
+        if part:
+            mean = sum(p for p, _ in part) / len(part)
+            right = sum(right for _, right in part)
+            shown = f"{least:.0%} to {above:.0%}" if least else f"under {above:.0%}"
+            rows.append([name, shown, str(len(part)), f"{mean:.1%}", f"{right / len(part):.1%}"])
+    return rows
+
+
 def cross_validated(judged: Sequence[Judged]) -> list[float]:
     """Each shop's probabilities by a model that was fitted without that shop."""
     models = {

@@ -114,13 +114,23 @@ class _Peak:
 
     def _sample(self) -> None:
         while not self._done.wait(SAMPLE):
-            now: Counter[str] = Counter()
-            for pid in (self._pid, *_below(self._pid)):
-                now[_named(pid, self._names) or "command"] += _memory(pid)
-            if self._also is not None:
-                now["PostgreSQL"] = sum(map(_memory, (self._also, *_below(self._also))))
+            now = _memory_by_part(self._pid, self._names, self._also)
             self._peak = max(self._peak, now.total())
             self._parts |= now  # the larger of each
+
+
+def memory_by_part(pid: int, names: Mapping[str, str], *, also: int) -> dict[str, float]:
+    """Memory in MB of a process and everything below it, and of a server, by part."""
+    return {part: size / 2**20 for part, size in _memory_by_part(pid, names, also).items()}
+
+
+def _memory_by_part(pid: int, names: Mapping[str, str], also: int | None) -> Counter[str]:
+    now: Counter[str] = Counter()
+    for each in (pid, *_below(pid)):
+        now[_named(each, names) or "command"] += _memory(each)
+    if also is not None:
+        now["PostgreSQL"] = sum(map(_memory, (also, *_below(also))))
+    return now
 
 
 def _memory(pid: int) -> int:

@@ -193,9 +193,8 @@ def test_backup_is_restored_into_another_deployment(
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     folder = tmp_path_factory.mktemp("full")
     deployment = Deployment(folder, "forager-full", free_port(), "full")
-    (folder / "forager.env").write_text(FULL.format(**deployment.secrets))
     try:
-        deployment.key = deployment.start()
+        deployment.key = deployment.start(FULL.format(**deployment.secrets))
         yield deployment
     finally:
         deployment.stop()
@@ -216,8 +215,11 @@ def test_full_profile_crawls_searches_and_tracks(full: Deployment) -> None:
     assert completed(full, crawl(full, "site"))["ledger"]["fetched"] == PAGES
     full.wait_until(lambda: found_by_search(full, "site"))
     full.wait_until(lambda: int(_documents(full)) > 0)
+    # without the other worker, Celery's own command does all of it
+    workers = full.containers("worker")
+    podman("stop", "--time", "40", *workers)
     track(full)
-    assert "received" in podman("logs", full.containers("celery")[0])
+    podman("start", *workers)
     stored = full.execute("minio", "ls", "/data/forager/archive")
     assert stored.strip()
     used = full.execute("postgres", "psql", "--username=forager", "--tuples-only", "--command",

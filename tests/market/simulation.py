@@ -38,6 +38,7 @@ SCHEDULE = {
     2: (Fault.CAPTCHA, range(2, 4)),
     3: (Fault.GONE, range(2, 6)),
     4: (Fault.HANGS, range(2, 5)),
+    7: (Fault.SAME_PAGE, range(2, 4)),
 }
 # these are visited through the proxies
 PROXIED = (5, 6)
@@ -109,8 +110,10 @@ class Market:
         )
         await self.tasks.sql(
             """
-            UPDATE domains SET slowed_at = slowed_at - interval '1 hour',
-                               blocked_until = blocked_until - interval '1 hour'
+            WITH locked AS (SELECT id FROM domains ORDER BY id FOR UPDATE)
+            UPDATE domains d SET slowed_at = slowed_at - interval '1 hour',
+                                 blocked_until = blocked_until - interval '1 hour'
+              FROM locked WHERE d.id = locked.id
             """
         )
         await self.hurry_deliveries()
@@ -120,8 +123,12 @@ class Market:
         await self.tasks.sql("UPDATE webhooks SET rests_until = NULL")
         await self.tasks.sql(
             """
-            UPDATE outbox SET due_at = now()
-             WHERE sent_at IS NULL AND claimed_by IS NULL AND due_at > now() AND attempts > 0
+            WITH waiting AS (
+                SELECT id FROM outbox
+                 WHERE sent_at IS NULL AND claimed_by IS NULL AND due_at > now() AND attempts > 0
+                   FOR UPDATE SKIP LOCKED
+            )
+            UPDATE outbox o SET due_at = now() FROM waiting WHERE o.id = waiting.id
             """
         )
 
@@ -130,9 +137,10 @@ class Market:
         return not await self._late()
 
     async def _late(self) -> list[object]:
-        """A shop whose pages are all gone answers too, until its alarm pauses the visits."""
+        """A shop that answers with wrong pages is visited too, until its alarm pauses that."""
         healthy = [shop.host for shop in self.all if shop.fault is None]
-        gone = [shop.host for shop in self.all if shop.fault is Fault.GONE]
+        wrong = (Fault.GONE, Fault.SAME_PAGE)
+        alarming = [shop.host for shop in self.all if shop.fault in wrong]
         return await self.tasks.sql(
             """
             SELECT t.url, t.status, t.scheduled_at - now(), t.next_crawl_at - now(),
@@ -145,7 +153,7 @@ class Market:
                         AND t.started_at > now() - interval '1 hour')
             """,
             healthy,
-            gone,
+            alarming,
         )
 
     async def kill_worker(self) -> None:

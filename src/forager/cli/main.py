@@ -26,6 +26,7 @@ EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODE
 # listing the commands must not import them
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),
+    "templates": ("crawls.templates:app", "Saved options for crawls."),
     "resume": ("crawls.crawl:resume", "Continue a paused crawl from its last commit."),
     "demo": ("crawls.crawl:demo", "Crawl the bundled documentation site."),
     "explain": ("crawls.explain:explain", "Show the outcome of a URL and why."),

@@ -251,8 +251,7 @@ async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | N
 
 
 async def _admit(database: Database, caller: Caller, source_id: str) -> int | None:
-    async with database.connection() as connection:
-        return await admit_job(connection, caller, source_id)
+    return await database.run(admit_job, caller, source_id)
 
 
 def _granted(source: Source, pages: int | None) -> Source:

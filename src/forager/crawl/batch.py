@@ -21,8 +21,8 @@ from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
-from forager.jobs import store as jobs_store
 from forager.jobs.context import JobContext
+from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
 from forager.render import store as render_store
@@ -193,7 +193,7 @@ class Committer:
         job_id = self._context.lease.job_id
         await store.update_state(connection, job_id, self._state.values())
         percentage = self._state.ledger.percentage(self._options.page_limit)
-        await jobs_store.update_progress(connection, job_id, percentage)
+        await leases.update_progress(connection, job_id, percentage)
 
     async def _find_refused(
         self, batch: Batch, refs: Sequence[ArchiveRef | None]

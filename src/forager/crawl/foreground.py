@@ -15,6 +15,7 @@ from forager.jobs.runner import patiently
 from forager.jobs.supervisor import Supervisor
 from forager.metrics.recorder import recording
 from forager.processes.supervised import StartedProcess
+from forager.render.finding import find_browser
 from forager.settings import Settings
 
 LOOK_INTERVAL = 0.25
@@ -36,7 +37,13 @@ class Foreground:
         self._queue = Queue(database, settings)
         self._job_id = job_id
         self._show = show
-        self._supervisor = Supervisor(database, settings, only=job_id, spare=spare)
+        self._supervisor = Supervisor(
+            database,
+            settings,
+            renders=find_browser(settings).path is not None,
+            only=job_id,
+            spare=spare,
+        )
         self._pausing: asyncio.Task[None] | None = None
         self._cleaning: asyncio.Task[None] | None = None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -23,6 +23,9 @@ from forager.logs import get_logger
 from forager.settings import Settings
 
 log = get_logger("db")
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 
@@ -145,6 +148,16 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         async with self.connection() as connection, connection.transaction():
             yield connection
+
+    async def run(
+        self,
+        query: Callable[Concatenate[Connection, Arguments], Awaitable[Answer]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        """Call a function of a store on a connection of the pool."""
+        async with self.connection() as connection:
+            return await query(connection, *args, **kwargs)
 
     async def notifications(self, channel: str) -> AsyncGenerator[None]:
         """Yields when it starts to listen, and at every notification; ends when the line does."""
@@ -275,6 +288,11 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
         return None  # operational to the driver, but it would be refused again and again
     if isinstance(error, psycopg.errors.DiskFull):
         return DiskFull(f"PostgreSQL has no space left: {error}")
+    if isinstance(error, psycopg.errors.DeadlockDetected):
+        return DatabaseUnavailable(
+            "two transactions waited for each other, and PostgreSQL canceled this one",
+            hint="Nothing of it was stored. Try again.",
+        )
     if isinstance(error, _UNAVAILABLE):
         return DatabaseUnavailable(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from forager.db.database import Connection
 from forager.fetch.budgets.store import SLOW_NOW
+from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
 from forager.products.store.audit import TASKS_OVERDUE
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 
@@ -171,7 +172,7 @@ async def select_unserved_regions(
 
 
 async def count_waiting_for_browser(connection: Connection, *, stale_after: float) -> int:
-    """Due tasks that need a browser, if no worker has one; counted up to a thousand."""
+    """Due crawls and tasks that need a browser, if no worker has one; counted up to a thousand."""
     cursor = await connection.execute(
         f"""
         SELECT count(*)::int
@@ -182,6 +183,11 @@ async def count_waiting_for_browser(connection: Connection, *, stale_after: floa
              WHERE t.status IN ('pending', 'queued') AND t.hold IS NULL
                AND t.scheduled_at <= now() AND {WANTS_BROWSER}
                AND NOT {RENDERER_IS_THERE}
+            UNION ALL
+            SELECT
+              FROM crawl_jobs
+             WHERE status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+               AND NOT {renderer_is_there("jobs")}
              LIMIT 1000
           ) AS waiting
         """,

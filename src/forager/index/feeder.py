@@ -167,8 +167,7 @@ class Feeder:
     async def _maintain(self, kind: Kind, state: IndexState) -> None:
         now = time.monotonic()
         if now - self._touched.get(kind.name, -TOUCH_EVERY) >= TOUCH_EVERY:
-            async with self._database.connection() as connection:
-                await store.touch(connection, kind.name)
+            await self._database.run(store.touch, kind.name)
             self._touched[kind.name] = now
             await _point(self._client, self._prefix, state)
         if state.old is not None and state.age is not None and state.age > OLD_FOR:
@@ -197,8 +196,7 @@ async def replace_old(
     await _point(client, prefix, state)
     if state.old is not None:
         await client.delete(state.old)
-        async with database.connection() as connection:
-            await store.forget_old(connection, state.kind, state.old)
+        await database.run(store.forget_old, state.kind, state.old)
 
 
 async def _point(client: EngineClient, prefix: str, state: IndexState) -> None:

@@ -85,8 +85,7 @@ async def run_services(
 
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
-    async with database.connection() as connection:
-        rows = await store.select_processes(connection, stale_after=settings.stale_after)
+    rows = await database.run(store.select_processes, stale_after=settings.stale_after)
     return [
         ServiceProcess(
             id=row.id,

@@ -12,6 +12,9 @@ from forager.settings.values import Seconds
 
 BROKER_SCHEMES = ("amqp://", "amqps://")
 SEARCH_SCHEMES = ("http://", "https://")
+# the scheme is the mode of encryption
+SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN = "smtps", "smtp", "smtp-plain"
+SMTP_SCHEMES = tuple(f"{mode}://" for mode in (SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN))
 CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
 # otherwise they end the host, and an error message shows the password as a wrong port or path
 ESCAPED = "; in a password, write / ? # @ [ ] as %2F %3F %23 %40 %5B %5D"
@@ -94,6 +97,19 @@ class EngineSettings(BaseModel):
         " `forager analytics sync` does. Set it on one machine, whose home holds the files.",
     )
 
+    # --- e-mail ----------------------------------------------------------------------------
+    smtp_url: SecretStr | None = Field(
+        default=None,
+        description="Mail server for webhooks with a `mailto:` URL, as"
+        " `smtp://user:password@host:587` (STARTTLS), `smtps://user:password@host:465` (TLS) or"
+        " `smtp-plain://host:25` (no encryption).",
+    )
+    smtp_from: str | None = Field(
+        default=None,
+        pattern=r"^[^@\s]+@[^@\s]+$",
+        description="Sender address of e-mail messages.",
+    )
+
     @field_validator("broker_url", mode="after")
     @classmethod
     def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:
@@ -117,10 +133,23 @@ class EngineSettings(BaseModel):
             raise ValueError(f"expected clickhouse://user:password@host:8123/database{ESCAPED}")
         return url
 
+    @field_validator("smtp_url", mode="after")
+    @classmethod
+    def _smtp_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not _is_address(url.get_secret_value(), SMTP_SCHEMES):
+            raise ValueError(f"expected smtp://user:password@host:587{ESCAPED}")
+        return url
+
+    @model_validator(mode="after")
+    def _has_sender(self) -> Self:
+        if self.smtp_url is not None and self.smtp_from is None:
+            raise ValueError("smtp_url is set, but smtp_from is not")
+        return self
+
     @model_validator(mode="after")
     def _has_broker(self) -> Self:
         if self.dispatch is Dispatch.CELERY and self.broker_url is None:
-            raise ValueError("dispatch is celery: broker_url must say where RabbitMQ is")
+            raise ValueError("dispatch is celery, but broker_url is not set")
         return self
 
     @model_validator(mode="after")

@@ -69,8 +69,7 @@ class TaskActivity:
 
 
 async def tasks_now(database: Database) -> TasksNow:
-    async with database.connection() as connection:
-        control = await store.select_control(connection)
+    control = await database.run(store.select_control)
     return TasksNow(
         any_tasks=control.any_tasks, hold=control.hold, no_scheduler=_is_silent(control)
     )

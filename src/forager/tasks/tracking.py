@@ -100,8 +100,7 @@ class Tracking:
 
     async def track(self, wishes: Iterable[Wish | BadLine]) -> Tracked:
         # one time for all of them, so that popularity decides between them
-        async with self._database.connection() as connection:
-            due = await store.select_now(connection)
+        due = await self._database.run(store.select_now)
         chunks = _chunks(wishes)
         following = _read_ahead(chunks)
         try:

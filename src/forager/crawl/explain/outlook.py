@@ -57,7 +57,7 @@ async def outlook(
     robots = await _robots(
         database, url, agent, ignored=options is not None and options.ignore_robots
     )
-    domain = await _domain(database, host_of(url))
+    domain = await domain_of(database, url)
     checks = [
         _address(url, options, domain),
         *([] if options is None else [_scope(url, options)]),
@@ -134,9 +134,9 @@ def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
     return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
 
 
-async def _domain(database: Database, host: str) -> Domain | None:
+async def domain_of(database: Database, url: str) -> Domain | None:
     try:
-        return await Domains(database).get(host)
+        return await Domains(database).get(host_of(url))
     except NotFound:
         return None
 

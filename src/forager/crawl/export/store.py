@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from psycopg.rows import scalar_row
-
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
+from forager.db.rows import Values
 
 PAGE_ROWS = 1000
 
@@ -25,8 +24,7 @@ class ArchivedUrl:
 async def count_settled(
     connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
 ) -> int:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    value = await Values(connection).first(
         """
         SELECT count(*)
           FROM crawl_visited
@@ -34,7 +32,7 @@ async def count_settled(
         """,
         (job_id, list(outcomes), archived),
     )
-    return await cursor.fetchone() or 0
+    return value or 0
 
 
 async def select_refs(

@@ -12,8 +12,9 @@ from psycopg.rows import class_row
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import SettledUrl
+from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
-from forager.errors import InvalidInput
+from forager.db.rows import Rows
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
@@ -78,8 +79,7 @@ async def select_in_key_order(
     limit: int,
 ) -> list[SettledUrl]:
     """Matching URLs among the next `scan` ones after a key."""
-    cursor = connection.cursor(row_factory=class_row(SettledUrl))
-    await cursor.execute(
+    return await Rows(connection, SettledUrl).all(
         f"""
         SELECT {_COLUMNS}
           FROM (
@@ -100,7 +100,6 @@ async def select_in_key_order(
         """,
         {**_values(job_id, wanted), "after": after, "scan": scan, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_key_after(
@@ -158,9 +157,7 @@ async def select_sorted(
             {**_values(job_id, wanted), "value": value, "key": key, "limit": limit},
         )
     except psycopg.DataError:  # the cursor belongs to a list in another order
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise unknown_cursor() from None
     return await cursor.fetchall()
 
 
@@ -194,8 +191,7 @@ class PendingUrl:
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
-    cursor = connection.cursor(row_factory=class_row(PendingUrl))
-    await cursor.execute(
+    return await Rows(connection, PendingUrl).all(
         """
         SELECT f.depth, f.seq, f.url, f.via, f.attempts, f.not_before, p.url AS parent_url
           FROM (
@@ -210,7 +206,6 @@ async def select_pending(
         """,
         (job_id, *after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_response(

@@ -17,15 +17,22 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
+from forager.extract.product.places import LearnedPlace, learned_facts, with_place
 from forager.extract.product.record import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
 from forager.extract.product.wording import alike, category_of, count_of, name_of, rating_of
 
 
-def extract_product(page: ProductPage, overrides: Iterable[Fact] = ()) -> Product:
+def extract_product(
+    page: ProductPage, overrides: Iterable[Fact] = (), place: LearnedPlace | None = None
+) -> Product:
     """The merged product; `overrides` are the facts of a site parser, and win field by field."""
-    return merge((*find_facts(page), *overrides), page)
+    facts = find_facts(page)
+    if place is None:
+        return merge((*facts, *overrides), page)
+    product = merge((*facts, *learned_facts(page, facts, place), *overrides), page)
+    return with_place(product, page, facts, place)
 
 
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:

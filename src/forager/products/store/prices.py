@@ -41,13 +41,39 @@ async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) ->
     )
 
 
-async def insert_variant_changes(connection: Connection, product_ids: Sequence[int]) -> None:
-    """One row for each variant of these products whose offer differs from the last row."""
-    await connection.execute(
+@dataclass(frozen=True, slots=True)
+class VariantChange:
+    """A variant whose offer differs from the last one in its history, if it has one."""
+
+    product_id: int
+    variant: str
+    is_new: bool
+    old_price: Decimal | None
+    old_currency: str | None
+    old_availability: str | None
+    price: Decimal | None
+    currency: str | None
+    availability: str | None
+
+    @property
+    def old(self) -> Offer:
+        return Offer(self.old_price, None, self.old_currency, self.old_availability)
+
+    @property
+    def new(self) -> Offer:
+        return Offer(self.price, None, self.currency, self.availability)
+
+
+async def select_variant_changes(
+    connection: Connection, product_ids: Sequence[int]
+) -> list[VariantChange]:
+    """The variants of these products that changed since the last row of their history."""
+    cursor = connection.cursor(row_factory=class_row(VariantChange))
+    await cursor.execute(
         """
-        INSERT INTO variant_prices (product_id, variant, price, currency, availability,
-                                    recorded_at)
-        SELECT p.id, v.variant, v.price, v.currency, v.availability, statement_timestamp()
+        SELECT p.id AS product_id, v.variant, last.id IS NULL AS is_new,
+               last.price AS old_price, last.currency AS old_currency,
+               last.availability AS old_availability, v.price, v.currency, v.availability
           FROM products p
          CROSS JOIN LATERAL (
             SELECT DISTINCT ON (variant)
@@ -59,7 +85,7 @@ async def insert_variant_changes(connection: Connection, product_ids: Sequence[i
              ORDER BY variant
          ) AS v
           LEFT JOIN LATERAL (
-            SELECT h.price, h.currency, h.availability
+            SELECT h.id, h.price, h.currency, h.availability
               FROM variant_prices h
              WHERE h.product_id = p.id AND h.variant = v.variant
              ORDER BY h.recorded_at DESC, h.id DESC
@@ -71,6 +97,26 @@ async def insert_variant_changes(connection: Connection, product_ids: Sequence[i
          ORDER BY p.id, v.variant
         """,
         (list(product_ids),),
+    )
+    return await cursor.fetchall()
+
+
+async def insert_variant_changes(connection: Connection, changes: Sequence[VariantChange]) -> None:
+    await connection.execute(
+        """
+        INSERT INTO variant_prices (product_id, variant, price, currency, availability,
+                                    recorded_at)
+        SELECT product_id, variant, price, currency, availability, statement_timestamp()
+          FROM unnest(%s::bigint[], %s::text[], %s::numeric[], %s::text[], %s::text[])
+            AS c (product_id, variant, price, currency, availability)
+        """,
+        (
+            [change.product_id for change in changes],
+            [change.variant for change in changes],
+            [change.price for change in changes],
+            [change.currency for change in changes],
+            [change.availability for change in changes],
+        ),
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.extract.product.record import Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,13 @@ class KnownIdentity:
     product_name: str
     sku: str | None
     gtin: str | None
+    price: Decimal | None
+
+    @classmethod
+    def of_page(cls, url_hash: bytes, product: Product) -> KnownIdentity:
+        """A product that is about to be stored."""
+        name = product.name or ""
+        return cls(0, url_hash, url_hash, name, product.sku, product.gtin, product.price)
 
 
 async def select_identities(
@@ -29,11 +38,12 @@ async def select_identities(
     cursor = connection.cursor(row_factory=class_row(KnownIdentity))
     await cursor.execute(
         """
-        SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin
+        SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin,
+               p.price
           FROM product_aliases a JOIN products p ON p.id = a.product_id
          WHERE a.url_hash = ANY(%(hashes)s)
         UNION ALL
-        SELECT id, url_hash, url_hash AS own_hash, product_name, sku, gtin
+        SELECT id, url_hash, url_hash AS own_hash, product_name, sku, gtin, price
           FROM products
          WHERE url_hash = ANY(%(hashes)s)
         """,

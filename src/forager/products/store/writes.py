@@ -53,6 +53,7 @@ class KnownProduct:
     currency: str | None
     availability: str | None
     problems: list[dict[str, Any]]
+    variants: list[dict[str, Any]]
     # to another domain than it had
     moved: bool
 
@@ -136,7 +137,7 @@ async def visit_products(
                parser_version = excluded.parser_version,
                language = excluded.language
         RETURNING id, url_hash, p.xmax = 0 AS is_new, p.tsv <> '' AS is_indexed, content_hash,
-                  price, list_price, currency, availability, problems,
+                  price, list_price, currency, availability, problems, variants,
                   -- a subquery sees the row as it was
                   coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
                            <> p.domain_id, false) AS moved
@@ -270,10 +271,12 @@ async def withdraw_products(
     return await cursor.fetchall()
 
 
-async def select_names(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
-    """The names of the products of tasks, by task."""
+async def select_names(
+    connection: Connection, task_ids: Sequence[int]
+) -> dict[int, tuple[str, str | None]]:
+    """The names and SKUs of the products of tasks, by task."""
     cursor = await connection.execute(
-        "SELECT crawl_task_id, product_name FROM products WHERE crawl_task_id = ANY(%s)",
+        "SELECT crawl_task_id, product_name, sku FROM products WHERE crawl_task_id = ANY(%s)",
         (list(task_ids),),
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
+    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
