@@ -21,7 +21,7 @@ from forager.jobs import history as timeline
 from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.jobs.store.history import TimelineRow
+from forager.jobs.store.reads import TimelineRow
 from forager.jobs.workers import register
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault

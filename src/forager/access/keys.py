@@ -8,13 +8,12 @@ from uuid import UUID
 from forager.access import store
 from forager.access.caller import Caller, Scope, Unauthorised
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
-from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
+from forager.db.cursor import Page, check_limit, decode_cursor_text, encode_cursor, page_of
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 
-MAX_LIST = 1000
 MAX_NAME = 200
 LONGEST_LIFE = 10 * 366 * 86400.0
 
@@ -53,14 +52,10 @@ async def list_keys(
     database: Database, *, cursor: str | None = None, limit: int = 50
 ) -> Page[ApiKey]:
     """Keys, newest first, those that no longer work included."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     before = decode_cursor_text(cursor) if cursor else None
     found = await database.run(store.select_keys, before=before, limit=limit + 1)
-    if len(found) <= limit:
-        return Page(found, None)
-    last = found[limit - 1]
-    return Page(found[:limit], encode_cursor_text(last.created_at, last.id))
+    return page_of(found, limit, lambda key: encode_cursor(key.created_at, key.id))
 
 
 async def get_key(database: Database, key_id: str) -> ApiKey:

@@ -27,7 +27,7 @@ from forager.analytics.loading import load
 from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
-from forager.parquet import load_pyarrow
+from forager.row_files import load_pyarrow
 from forager.services.service import Service
 from forager.settings import Settings
 

@@ -16,7 +16,7 @@ from forager.archive.options import archive_options
 from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
 from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
-from forager.db.cursor import Page
+from forager.db.cursor import Page, page_of
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.hints import Hint, action
@@ -150,7 +150,7 @@ async def list_segments(
 ) -> Page[SegmentRow]:
     """Segments, oldest first; the cursor is the name of the last one."""
     found = await database.run(store.select_segments, after=cursor, job_id=job_id, limit=limit + 1)
-    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+    return page_of(found, limit, lambda segment: segment.name)
 
 
 async def get_segment(database: Database, name: str) -> SegmentRow:

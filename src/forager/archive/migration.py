@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from forager.archive import store
 from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
-from forager.archive.store import moves
-from forager.archive.store.moves import MovableSegment
+from forager.archive.store import merges as moves
+from forager.archive.store.merges import MovableSegment
 from forager.db.database import Database
 from forager.errors import NotFound
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,8 +26,8 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
-from forager.parquet import CountingFile
 from forager.permissions import PRIVATE_FOLDER
+from forager.row_files import CountingFile, Gathered
 
 AT_ONCE = 100
 # in every exported folder: only such a folder is ever replaced
@@ -120,21 +119,14 @@ async def zip_parts(
     database: Database, export: PageExport, progress: Callable[[int], None] = lambda _: None
 ) -> AsyncIterator[bytes]:
     """The files of `export_folder` as one zip file, a part at a time."""
-    written, used = io.BytesIO(), set[str]()
+    written, used = Gathered(), set[str]()
     file = cast("BinaryIO", CountingFile(written))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         async for page in exported_pages(database, export):
             archive.writestr(file_name(page, used), as_file(page).encode("utf-8", "replace"))
             progress(1)
-            yield _taken(written)
-    yield _taken(written)
-
-
-def _taken(written: io.BytesIO) -> bytes:
-    part = written.getvalue()
-    written.seek(0)
-    written.truncate()
-    return part
+            yield written.take()
+    yield written.take()
 
 
 def page_record(page: ReadPage) -> dict[str, Any]:

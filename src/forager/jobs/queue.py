@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from forager.db.cursor import Page, decode_cursor, encode_cursor
+from forager.db.cursor import Page, check_limit, decode_cursor, encode_cursor, page_of
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
@@ -26,7 +26,6 @@ from forager.jobs.store import moves as job_rows
 from forager.settings import Settings
 from forager.tracing import span, traceparent
 
-MAX_LIST = 1000
 MAX_PAYLOAD_BYTES = 1 << 20
 PRUNE_BATCH = 500
 PRIORITIES = range(-(2**31), 2**31)
@@ -120,19 +119,16 @@ class Queue:
             source_id=source_id,
             user_id=user_id,
             before=before,
-            limit=_checked_limit(limit) + 1,
+            limit=check_limit(limit) + 1,
         )
-        if len(jobs) <= limit:
-            return Page(jobs, None)
-        last = jobs[limit - 1]
-        return Page(jobs[:limit], encode_cursor(last.created_at, last.id))
+        return page_of(jobs, limit, lambda job: encode_cursor(job.created_at, job.id))
 
     async def events(self, job_id: UUID, *, after: int = 0, limit: int = 100) -> list[JobEvent]:
         """A job's history, oldest first."""
         async with self._database.connection() as connection:
             await _existing(connection, job_id)
             return await reads.select_events(
-                connection, job_id, after=after, limit=_checked_limit(limit)
+                connection, job_id, after=after, limit=check_limit(limit)
             )
 
     async def counts(self, *, user_id: UUID | None = None) -> dict[Status, int]:
@@ -220,7 +216,7 @@ class Queue:
             job_rows.claim_jobs,
             worker_id=worker_id,
             kinds=kinds,
-            limit=_checked_limit(limit),
+            limit=check_limit(limit),
             schema=SCHEMA_VERSION,
             stale_after=self.settings.stale_after,
             region=self.settings.region,
@@ -343,12 +339,6 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
 
 def _no_such_job(job_id: object) -> NotFound:
     return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
-
-
-def _checked_limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
-    return limit
 
 
 def _checked(job: NewJob) -> NewJob:

@@ -13,12 +13,12 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
 from forager.extract.product.record import Availability
 from forager.hints import Hint, action
-from forager.products.filters import Filters, check_limit
+from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
@@ -27,7 +27,6 @@ from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
-from forager.webhooks.events import row_id
 
 # every one of them is evaluated with every changed offer
 MAX_SELECTIONS = 1_000
@@ -108,9 +107,9 @@ async def list_alerts(
 ) -> Page[AlertRule]:
     """Rules by ID."""
     check_limit(limit)
-    async with database.connection() as connection:
-        found = await store.select_rules(connection, after=row_id(cursor) or 0, limit=limit + 1)
-    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+    after = decode_number(cursor) or 0
+    found = await database.run(store.select_rules, after=after, limit=limit + 1)
+    return page_of(found, limit, lambda rule: rule.id)
 
 
 async def delete_alert(database: Database, rule_id: int) -> AlertRule:

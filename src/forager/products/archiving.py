@@ -27,9 +27,9 @@ from forager.images.files import image_files_at
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.logs import get_logger
-from forager.parquet import load_pyarrow
 from forager.products.store import archiving as store
 from forager.products.store.archiving import TABLES, Row
+from forager.row_files import load_pyarrow
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.settings.values import DAY

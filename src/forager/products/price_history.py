@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit
 from forager.db.database import Database
 from forager.extract.text import storable
-from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_below, domains_of
 from forager.hints import Hint, action
-from forager.tasks.errors import number_of
 from forager.tasks.store import dead_letters as store
 from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
@@ -27,7 +26,6 @@ __all__ = [
     "unknown_letters",
 ]
 
-MAX_LIST = 1000
 MAX_ID = 2**63 - 1
 # a transaction of its own for so many: whoever retries a million holds nobody up
 CHUNK = 1_000
@@ -64,15 +62,13 @@ async def list_letters(
     database: Database, wanted: LetterFilter, *, cursor: str | None = None, limit: int = 50
 ) -> Page[DeadLetter]:
     """Open letters, newest first."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     async with database.connection() as connection:
         meant = await _meant(connection, wanted)
         found = await store.select_letters(
-            connection, meant, before=number_of(cursor), limit=limit + 1
+            connection, meant, before=decode_number(cursor), limit=limit + 1
         )
-    more = len(found) > limit
-    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+    return page_of(found, limit, lambda letter: letter.id)
 
 
 async def count_letters(database: Database, wanted: LetterFilter) -> int:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.hints import Hint
@@ -18,16 +17,15 @@ from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
+from forager.tasks.store import activity as task_counts
 from forager.tasks.store import changes as task_changes
-from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
-from forager.tasks.store.counts import DomainBacklog
+from forager.tasks.store.activity import DomainBacklog
 from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
 
-MAX_LIST = 1000
 ATTEMPTS_SHOWN = 20
 BACKLOGS_SHOWN = 20
 
@@ -123,16 +121,17 @@ class Tasks:
         self, selection: Selection | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Task]:
         """Newest first, a page at a time."""
-        if not 1 <= limit <= MAX_LIST:
-            raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+        check_limit(limit)
         selection = selection or Selection()
-        before = _decode(cursor)
         domain_ids = await domain_ids_of(self._database, selection)
         found = await self._database.run(
-            store.select_tasks, selection, domain_ids=domain_ids, before=before, limit=limit + 1
+            store.select_tasks,
+            selection,
+            domain_ids=domain_ids,
+            before=decode_number(cursor),
+            limit=limit + 1,
         )
-        more = len(found) > limit
-        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+        return page_of(found, limit, lambda task: task.id)
 
     async def get(self, name: str) -> Task:
         """By number or by URL."""
@@ -276,13 +275,3 @@ def _next_at(task: Task) -> datetime | None:
     if task.status is TaskStatus.COMPLETED:
         return task.next_crawl_at
     return task.scheduled_at if task.status is TaskStatus.PENDING else None
-
-
-def _decode(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return int(cursor)

@@ -12,7 +12,7 @@ from typing import Any
 import ada_url
 import psycopg
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
 from forager.fetch.domains.service import UNCHANGED, Unchanged, domain_of
@@ -23,10 +23,9 @@ from forager.outbox.message import Lane
 from forager.secrets import Vault
 from forager.services.service import in_chunks
 from forager.webhooks import signing, store
-from forager.webhooks.events import EventKind, checked_kind, row_id
+from forager.webhooks.events import EventKind, checked_kind
 from forager.webhooks.webhook import MAILTO, TOPIC, Delivery, EventContent, Webhook
 
-MAX_LIST = 1000
 MAX_URL = 2000
 MAX_ADDRESS = 260
 _MAIL = re.compile(r"(?i:mailto:)?(?P<user>[\w.!#$*+/=^`{|}~'-]+)@(?P<host>[\w.-]+)", re.ASCII)
@@ -139,11 +138,11 @@ class Webhooks:
         return Changed(webhook, None if webhook.is_mail else secret)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
-        _check_limit(limit)
+        check_limit(limit)
         found = await self._database.run(
-            store.select_webhooks, after=row_id(cursor) or 0, limit=limit + 1
+            store.select_webhooks, after=decode_number(cursor) or 0, limit=limit + 1
         )
-        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+        return page_of(found, limit, lambda each: each.id)
 
     async def get(self, webhook_id: int) -> Webhook:
         return await self._database.run(_existing, webhook_id)
@@ -182,17 +181,17 @@ class Webhooks:
         limit: int = 100,
     ) -> Page[Delivery]:
         """Messages to a webhook, newest first."""
-        _check_limit(limit)
+        check_limit(limit)
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
             found = await store.select_deliveries(
                 connection,
                 webhook_id,
                 state=None if state is None else state.value,
-                before=row_id(cursor),
+                before=decode_number(cursor),
                 limit=limit + 1,
             )
-        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+        return page_of(found, limit, lambda each: each.id)
 
     async def delivery(
         self, webhook_id: int, message_id: int
@@ -333,8 +332,3 @@ def _checked_secret(given: str | None) -> str:
             hint="Without one, a random secret is created.",
         )
     return given
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")

@@ -22,8 +22,8 @@ from typing import (
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from forager.amounts import amount_text
 from forager.errors import InvalidInput
-from forager.products.export import amount_text
 from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 from forager.tasks.task import parse_every
 

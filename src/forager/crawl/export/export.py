@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from uuid import UUID
-
-import orjson
 
 from forager.archive.reader import ExportReport, read_response, warc_parts, write_warc
 from forager.archive.record import ArchiveError, Codec
@@ -26,7 +23,7 @@ from forager.errors import NotFound
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
 from forager.logs import get_logger
-from forager.parquet import CountingFile, load_pyarrow
+from forager.row_files import Gathered, RowSink, open_sink
 
 log = get_logger("crawl")
 
@@ -52,27 +49,6 @@ class Exported:
 
     written: int = 0
     missed: int = 0
-
-
-class RowSink(Protocol):
-    """Takes rows in portions, and is told when there are no more."""
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None: ...
-    def finish(self) -> None: ...
-
-
-class JsonLines:
-    """One JSON object per line."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None:
-        options = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
-        self._file.write(b"".join(orjson.dumps(row, option=options) for row in rows))
-
-    def finish(self) -> None:
-        self._file.flush()
 
 
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
@@ -127,22 +103,14 @@ async def export_stream(
         async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
             yield part
         return
-    gathered = io.BytesIO()
+    gathered = Gathered()
     sink = _sink(wanted, gathered)
     async for rows in _rows(database, storage, job_id, wanted, Exported()):
         sink.write(rows)
         progress(len(rows))
-        yield _taken(gathered)
+        yield gathered.take()
     sink.finish()
-    yield _taken(gathered)
-
-
-def _taken(gathered: io.BytesIO) -> bytes:
-    """What was written since the last look."""
-    part = gathered.getvalue()
-    gathered.seek(0)
-    gathered.truncate()
-    return part
+    yield gathered.take()
 
 
 async def _rows(
@@ -208,10 +176,8 @@ def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
 
 
 def _sink(wanted: Export, file: BinaryIO) -> RowSink:
-    if wanted.format is ExportFormat.JSONL:
-        return JsonLines(file)
-
-    return ParquetRows(file, body=wanted.body)
+    columns = _COLUMNS | {"body": "string"} if wanted.body else _COLUMNS
+    return open_sink(wanted.format, file, columns)
 
 
 def row_of(settled: SettledUrl) -> dict[str, Any]:
@@ -269,10 +235,6 @@ async def _counted(
         progress(1)
 
 
-# a row group is in memory until it is written
-_GROUP_ROWS = 10_000
-_GROUP_CHARACTERS = 16 * 1024 * 1024
-
 _COLUMNS = {
     "url": "string",
     "outcome": "string",
@@ -290,40 +252,3 @@ _COLUMNS = {
     "content_hash": "string",
     "archive": "string",
 }
-
-
-class ParquetRows:
-    """Collects rows to groups, and writes group by group."""
-
-    def __init__(self, file: BinaryIO, *, body: bool) -> None:
-        self._arrow = load_pyarrow("pyarrow")
-        self._schema = self._arrow.schema(self._fields(body))
-        parquet = load_pyarrow("pyarrow.parquet")
-        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
-        self._rows: list[dict[str, Any]] = []
-        self._characters = 0
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._rows += rows
-        self._characters += sum(len(row.get("body") or "") for row in rows)
-        if len(self._rows) >= _GROUP_ROWS or self._characters >= _GROUP_CHARACTERS:
-            self._write_group()
-
-    def finish(self) -> None:
-        if self._rows:
-            self._write_group()
-        self._writer.close()
-
-    def _write_group(self) -> None:
-        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
-        self._rows, self._characters = [], 0
-
-    def _fields(self, body: bool) -> list[tuple[str, Any]]:
-        types = {
-            "string": self._arrow.string(),
-            "int16": self._arrow.int16(),
-            "int32": self._arrow.int32(),
-            "timestamp": self._arrow.timestamp("us", tz="UTC"),
-        }
-        fields = [(name, types[kind]) for name, kind in _COLUMNS.items()]
-        return [*fields, ("body", types["string"])] if body else fields

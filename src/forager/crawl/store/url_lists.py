@@ -12,9 +12,9 @@ from psycopg.rows import class_row
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import SettledUrl
+from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
 from forager.db.rows import Rows
-from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
@@ -157,9 +157,7 @@ async def select_sorted(
             {**_values(job_id, wanted), "value": value, "key": key, "limit": limit},
         )
     except psycopg.DataError:  # the cursor belongs to a list in another order
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise unknown_cursor() from None
     return await cursor.fetchall()
 
 

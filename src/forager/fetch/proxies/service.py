@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, page_of
 from forager.db.database import Connection, Database
 from forager.errors import (
     DatabaseUnavailable,
@@ -113,8 +113,7 @@ class Proxies:
     async def page(self, *, limit: int, after: int = 0) -> Page[ProxyRecord]:
         """Proxies by id; the cursor is the last id."""
         found = await self._database.run(store.select_records, after=after, limit=limit + 1)
-        more = len(found) > limit
-        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+        return page_of(found, limit, lambda proxy: proxy.id)
 
     async def get(self, proxy_id: int) -> ProxyRecord:
         found = await self._database.run(

@@ -36,10 +36,9 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.deposit import Deposit, Download
-from forager.tasks.stages.loop import StageLoop
+from forager.tasks.stages.loop import Holdings, StageLoop
 from forager.tasks.store import claims
 from forager.tasks.store import hints as hint_store
-from forager.tasks.workers.holdings import Holdings
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -14,10 +14,11 @@ from forager.db.database import Connection, Database
 from forager.db.patience import Patience
 from forager.logs import get_logger
 from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.hints import StageHints
 from forager.tasks.stages.attempt import HeldTask, StageOfWorker
-from forager.tasks.workers.holdings import Holdings
+from forager.tasks.stages.settle import waits_for_storage
 
 log = get_logger("tasks")
 
@@ -211,3 +212,40 @@ class StageLoop(ABC, Generic[Result]):
             batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
             await self._write(batch)
             self._holdings.remove([result.task for result in batch])
+
+
+class Holdings:
+    """The leases of a worker's tasks, in both stages."""
+
+    def __init__(self) -> None:
+        # held while tasks are claimed: until their answer has come, what is ours is unknown
+        self.claiming = asyncio.Lock()
+        self.may_claim = True
+        self._leases: dict[int, int] = {}
+        self._since: dict[int, float] = {}
+        self._has_settled = False
+
+    def add(self, tasks: Iterable[HeldTask]) -> None:
+        now = time.monotonic()
+        for task in tasks:
+            self._leases[task.id] = task.lease
+            self._since[task.id] = now
+
+    def remove(self, tasks: Iterable[HeldTask]) -> None:
+        """Forget tasks, unless they have been claimed again since."""
+        for task in tasks:
+            if self._leases.get(task.id) == task.lease:
+                del self._leases[task.id], self._since[task.id]
+                self._has_settled = True
+
+    def leases(self) -> dict[int, int]:
+        return dict(self._leases)
+
+    def tick(self) -> Tick:
+        """A worker makes progress when it settles tasks, while it holds none, and while it waits
+        for storage that is unavailable: killing it would spend a retry of every task it holds.
+        """
+        progress = self._has_settled or not self._leases or waits_for_storage()
+        self._has_settled = False
+        oldest = min(self._since.values(), default=time.monotonic())
+        return Tick(progress, busy_for=time.monotonic() - oldest)

@@ -40,11 +40,10 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.download import read_by
-from forager.tasks.stages.loop import StageLoop
+from forager.tasks.stages.loop import Holdings, StageLoop
 from forager.tasks.stages.settle import in_halves, record, say_lost, settle
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
-from forager.tasks.workers.holdings import Holdings
 
 # pages that are being read or wait for it, for each process
 PER_PROCESS = 32

@@ -28,10 +28,10 @@ from forager.tasks.hints import Hints, tell
 from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.stages.download import Downloader
+from forager.tasks.stages.loop import Holdings
 from forager.tasks.stages.parse import ParseStage
 from forager.tasks.store import stages as store
 from forager.tasks.task import CHANNEL
-from forager.tasks.workers.holdings import Holdings
 
 log = get_logger("tasks")
 
