@@ -275,7 +275,7 @@ async def _failures(connection: Connection) -> None:
             ('chairs.example.com', 'download', 'network', 'timeout',
              'no answer within 30 s', 2),
             ('kiosk.example', 'parse', 'validation', 'validation',
-             'the page looks like a product, but says neither price nor SKU', 1)
+             'the page looks like a product, but states neither a price nor a SKU', 1)
           ) AS w (domain, stage, type, kind, message, times) ON w.domain = d.domain_name
          CROSS JOIN generate_series(1, w.times) AS n
         """
@@ -292,7 +292,7 @@ async def _failures(connection: Connection) -> None:
                 ('https://chairs.example.com/folding-stool', 'http_client',
                  'the server answered 404 Not Found'),
                 ('https://kiosk.example/item/stapler-no.-9', 'validation',
-                 'the page looks like a product, but says neither price nor SKU')
+                 'the page looks like a product, but states neither a price nor a SKU')
               ) AS w (url, kind, message)
              WHERE t.url = w.url
             RETURNING t.id, t.domain_id, t.url, w.kind, w.message
