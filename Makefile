@@ -88,7 +88,7 @@ fuzz: $(READY) ## Look for input that breaks a promise (TARGET=name, MINUTES=1; 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue
 
-bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
+bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee, Colly, spider and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
 
 bench-render: $(READY) ## Measure rendered pages beside Crawlee's PlaywrightCrawler (needs npm, Chromium)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -226,6 +227,8 @@ def _unwritten(error: OSError, code: int) -> int:
 def main() -> None:
     # what is crawled, exported and saved belongs to its owner; processes we start inherit it
     os.umask(0o077)
+    # most of what a command allocates is what it imports, which stays
+    gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
     code = run(sys.argv[1:])
     try:

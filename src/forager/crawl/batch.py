@@ -26,7 +26,6 @@ from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
 from forager.render import store as render_store
-from forager.tasks.tracking import FoundProduct, track_found
 from forager.tracing import span
 
 log = get_logger("crawl")
@@ -173,16 +172,18 @@ class Committer:
 
     async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
         """Product pages become tasks in the commit that settles them."""
-        private = self._options.allow_private
-        found = [
-            FoundProduct(s.entry.url, allow_private=private)
+        urls = [
+            s.entry.url
             for s in settled
             if s.is_product and s.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
         ]
-        if found:
+        if urls:
+            from forager.tasks.tracking import FoundProduct, track_found  # not for every crawl
+
+            private = self._options.allow_private
             await track_found(
                 connection,
-                found,
+                [FoundProduct(url, allow_private=private) for url in urls],
                 f"job {self._context.lease.job_id}",
                 max_retries=self._context.settings.task_retries,
             )

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
-from forager.crawl.clean_up import clean_up
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
@@ -56,6 +55,9 @@ class Foreground:
         return report
 
     async def _clean_up(self) -> None:
+        # imported here: nobody waits for it before the crawl
+        from forager.crawl.clean_up import clean_up
+
         self._cleaning = asyncio.create_task(clean_up(self._database, self._settings))
         try:
             await asyncio.wait({self._cleaning})

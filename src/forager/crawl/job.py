@@ -54,8 +54,6 @@ from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.tasks.causes import cause_of
-from forager.tasks.store.errors import insert_job_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +80,9 @@ async def crawl(context: JobContext) -> Outcome:
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over
     except Exception as error:
+        from forager.tasks.causes import cause_of
+        from forager.tasks.store.errors import insert_job_error
+
         with suppress(DatabaseUnavailable, DiskFull):
             await context.database.run(insert_job_error, context.job.id, cause_of(error), None)
         raise

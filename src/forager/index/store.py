@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import TYPE_CHECKING, LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.index.kind import IndexState
 from forager.outbox.store import enqueue
+
+if TYPE_CHECKING:
+    from forager.index.kind import IndexState
 
 _STATE: LiteralString = """
     SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
@@ -19,12 +21,21 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
-    return await Rows(connection, IndexState).first(_STATE, (kind,))
+    return await _select_state(connection, _STATE, kind)
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
     """The same; no other transaction begins or swaps an index before this one ends."""
-    return await Rows(connection, IndexState).first(_STATE + "FOR SHARE", (kind,))
+    return await _select_state(connection, _STATE + "FOR SHARE", kind)
+
+
+async def _select_state(
+    connection: Connection, query: LiteralString, kind: str
+) -> IndexState | None:
+    # imported here: code that only enqueues changes does not need it
+    from forager.index.kind import IndexState
+
+    return await Rows(connection, IndexState).first(query, (kind,))
 
 
 # --- rebuilding an index -------------------------------------------------------------------------

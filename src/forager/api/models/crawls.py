@@ -83,8 +83,8 @@ class CrawlPreview(View):
 
     urls: list[PreviewedUrl] = Field(description="First URLs, in the order of the crawl.")
     crawl_delay: float | None = Field(description="Seconds that robots.txt asks for.")
-    sitemaps: list[str] = Field(description="Sitemaps that robots.txt names.")
-    problems: list[str] = Field(description="What could not be read.")
+    sitemaps: list[str] = Field(description="Sitemaps listed in robots.txt.")
+    problems: list[str] = Field(description="Problems with robots.txt or sitemaps.")
 
 
 class KnowledgeItem(CrawlOrder):
@@ -145,16 +145,14 @@ class Ledger(View):
     failed: int
     excluded: int
     pending: int
-    carried_over: int = Field(
-        description="Of the failed ones, pages whose last good version stays published."
-    )
+    carried_over: int = Field(description="Failed pages whose last good version stays published.")
     failed_by_reason: dict[str, int]
     carried_over_by_reason: dict[str, int]
     excluded_by_reason: dict[str, int]
     duplicate_by_reason: dict[str, int]
     out_of_scope_links: dict[str, int]
     rendered_by_reason: dict[str, int] = Field(
-        description="Pages that were rendered in a browser, by the reason for it."
+        description="Pages that were rendered in a browser, by reason."
     )
     remarks: dict[str, int]
     sitemaps: dict[str, int]
@@ -200,7 +198,7 @@ class CrawlProgress(View):
     )
     ledger: Ledger
     generation: GenerationChanges | None = Field(
-        description="Null before the crawl has begun, and of crawls that keep no documents."
+        description="Null before the crawl starts, and for crawls that keep no documents."
     )
 
     @classmethod

@@ -37,9 +37,9 @@ class Job(View, row=rows.Job):
 
     status: ShownStatus
     source: str | None = Field(validation_alias="source_id")
-    user_id: UUID | None = Field(description="Its owner; null for jobs made at the server.")
+    user_id: UUID | None = Field(description="Owner; null for jobs created on the server.")
     progress_percentage: int = Field(ge=0, le=100)
-    region: str | None = Field(description="Only workers of this region run it; null: all.")
+    region: str | None = Field(description="Only workers in this region run it; null: all workers.")
 
     @classmethod
     def of(cls, job: rows.Job) -> Job:
@@ -85,7 +85,7 @@ class PendingUrl(View):
     depth: int
     via: str
     attempts: int
-    not_before: Time | None = Field(description="When it is retried; null: it was not tried yet.")
+    not_before: Time | None = Field(description="Time of the next retry; null: not tried yet.")
     parent_url: str | None
 
 
@@ -95,13 +95,15 @@ class StateCount(View, row=rows.StateCount):
 
 class PendingWork(View):
     counts: dict[Status, int] = Field(description="Jobs by state.")
-    pending_work: list[StateCount] = Field(description="What is left to do, by state.")
+    pending_work: list[StateCount] = Field(description="Remaining work by state.")
 
 
 class MoveOrder(Order):
     model_config = example(reason="the site is being moved")
 
-    reason: Reason | None = Field(default=None, description="Why; kept in the job's history.")
+    reason: Reason | None = Field(
+        default=None, description="Reason, kept in the history of the job."
+    )
 
 
 class RetryFailedOrder(Order):
@@ -138,7 +140,7 @@ class Moved(View):
 class BulkResult(View):
     moved: int
     failed: int
-    items: list[Moved] = Field(description="In the order of the ids.")
+    items: list[Moved] = Field(description="In the order of the given IDs.")
 
 
 class PruneOrder(Order):
@@ -154,7 +156,7 @@ class Pruned(View):
 class Worker(View, row=workers.Worker):
     """A worker process that is, or lately was, there."""
 
-    region: str | None = Field(description="It also does what is tied to this region.")
+    region: str | None = Field(description="Region whose work it also runs.")
     renders: bool = Field(description="Whether it renders the pages of tasks in a browser.")
 
 

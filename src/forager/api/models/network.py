@@ -62,8 +62,10 @@ class Domain(View, row=domains.Domain, hidden=("id",)):
     min_every: Interval | None = Field(validation_alias="min_frequency")
     max_every: Interval | None = Field(validation_alias="max_frequency")
     proxies: bool | None = Field(validation_alias="use_proxies")
-    task_hold: str | None = Field(description="Its tasks are paused or stopped.")
-    region: str | None = Field(description="Only workers of this region crawl it; null: all.")
+    task_hold: str | None = Field(description="Whether its tasks are paused or stopped.")
+    region: str | None = Field(
+        description="Only workers in this region crawl it; null: all workers."
+    )
     render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
     render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
 
@@ -76,28 +78,29 @@ class DomainSettings(Order):
     delay: float | None = Field(default=None, ge=0, le=MAX_DELAY, description="In seconds.")
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
-    per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
+    per_proxy_only: bool = Field(
+        default=False, description="Apply the delay to each proxy separately."
+    )
     proxy_rate: float | None = Field(
         default=None, ge=1, le=MAX_PROXY_RATE, description="Requests per second of each proxy."
     )
 
-    every: Every | None = Field(default=None, description="How often its tasks are crawled.")
+    every: Every | None = Field(default=None, description="Recrawl interval of its tasks.")
     adaptive: bool | None = Field(
-        default=None, description="Sooner when prices change, later when they do not."
+        default=None,
+        description="Shorten the interval when prices change, and lengthen it when they do not.",
     )
     min_every: Every | None = Field(default=None, description="Shortest adapted interval.")
     max_every: Every | None = Field(default=None, description="Longest adapted interval.")
     currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$")] | None = Field(
         default=None, description="The currency its prices must have."
     )
-    proxies: bool | None = Field(
-        default=None, description="Whether its tasks go through the pool of proxies."
-    )
+    proxies: bool | None = Field(default=None, description="Whether its tasks use the proxy pool.")
     allow_private: bool = Field(
         default=False, description="Whether its tasks may reach private addresses."
     )
     region: Region | None = Field(
-        default=None, description="Only workers of this region crawl it; null: all of them."
+        default=None, description="Only workers in this region crawl it; null: all workers."
     )
     render: RenderMode | None = Field(
         default=None,
@@ -111,7 +114,7 @@ class DomainSettings(Order):
     )
 
     def changes(self) -> DomainChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         values: dict[str, Any] = {
             "delay": self.delay,
             "concurrency": self.concurrency,
@@ -178,7 +181,7 @@ class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
 
     url: str
     state: ProxyState
-    region: str | None = Field(description="Only workers of this region use it; null: all.")
+    region: str | None = Field(description="Only workers in this region use it; null: all workers.")
     cost: Cost | None
 
     @classmethod
@@ -213,12 +216,12 @@ class ProxySettings(Order):
     model_config = example(region="eu", cost={"amount": "3.50", "unit": "GB", "currency": "EUR"})
 
     region: Region | None = Field(
-        default=None, description="Only workers of this region go through it; null: all of them."
+        default=None, description="Only workers in this region use it; null: all workers."
     )
-    cost: CostOrder | None = Field(default=None, description="What it costs; null: not known.")
+    cost: CostOrder | None = Field(default=None, description="Cost; null: unknown.")
 
     def changes(self) -> ProxyChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         given: dict[str, Any] = {}
         if "region" in self.model_fields_set:
             given["region"] = self.region
@@ -230,9 +233,9 @@ class ProxySettings(Order):
 class CostLine(View, row=costs.CostLine):
     """The traffic of one domain through one proxy, and its cost."""
 
-    bytes: int = Field(description="Of bodies, as they came over the wire.")
+    bytes: int = Field(description="Size of response bodies as transferred.")
     price: str | None = Field(examples=["0.002 USD/request"])
-    cost: Amount | None = Field(description="Null if the price of the proxy is not known.")
+    cost: Amount | None = Field(description="Null if the price of the proxy is unknown.")
 
 
 class CostReport(View, row=costs.CostReport):
@@ -269,14 +272,15 @@ class TrialOrder(Order):
     model_config = example(url="https://example.org/")
 
     url: Address | None = Field(
-        default=None, description="Fetch this; without it, see whether the proxy answers."
+        default=None,
+        description="URL to fetch through the proxy; by default only the connection is tested.",
     )
-    allow_private: bool = Field(default=False, description="Allow the URL to be private.")
+    allow_private: bool = Field(default=False, description="Allow a private address for the URL.")
 
 
 class TrialResult(View, row=ProbeResult):
     url: str
-    has_recovered: bool = Field(description="It had failed, and is used again.")
+    has_recovered: bool = Field(description="Whether a failed proxy is used again.")
 
     @classmethod
     def of(cls, trial: Trial) -> TrialResult:

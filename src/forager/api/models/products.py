@@ -21,7 +21,7 @@ class Product(View, row=record.ListedProduct):
     availability: str | None = Field(examples=["in_stock"])
     rating: Amount | None = Field(description="0 to 5.")
     category: str | None = Field(examples=["Home > Lighting"])
-    problems: int = Field(description="How many of its fields broke a rule.")
+    problems: int = Field(description="Number of fields that broke a rule.")
     updated_at: Time = Field(description="When its content last changed.")
 
 
@@ -30,7 +30,7 @@ class ProductList(View):
 
     items: list[Product]
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
-    capped: bool = Field(description="So much was found that only a part of it was ranked.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
     note: str | None = Field(description="A note about the query, to show to the user.")
 
 
@@ -53,7 +53,9 @@ class ProductProblem(View, row=validation.Problem, hidden=("held",)):
 class ProductImage(View, row=record.ImageRecord, hidden=("path",)):
     """One image, and what became of it."""
 
-    file: str | None = Field(description="Where it is here, once it is stored.")
+    file: str | None = Field(
+        description="Path of the stored image in this API; null until it is stored."
+    )
 
     @classmethod
     def build(cls, product_id: int, image: ImageRecord) -> ProductImage:
@@ -80,13 +82,13 @@ class Extraction(View, row=record.ExtractionRecord):
     """What one version of a parser made of one page."""
 
     problems: list[ProductProblem]
-    archive: str | None = Field(description="Where the page is in the archive.")
+    archive: str | None = Field(description="Reference to the page in the archive.")
 
 
 class ProductDetail(View, row=record.ProductRecord):
     """Everything that is known of a product; the newest visits first."""
 
-    evidence: dict[str, FieldEvidence] = Field(description="By field: how sure it is, and why.")
+    evidence: dict[str, FieldEvidence] = Field(description="By field: confidence and origin.")
     problems: list[ProductProblem]
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its task."
@@ -116,7 +118,7 @@ class ProductDetail(View, row=record.ProductRecord):
 class PriceChange(View, row=PriceEntry):
     """An offer from one moment on."""
 
-    percent: float | None = Field(description="Up or down since it was last known.")
+    percent: float | None = Field(description="Change since the last known price.")
 
 
 class PriceMove(View):
@@ -144,7 +146,7 @@ class ShopOffer(View, row=offers.ShopOffer):
     """One offer of an article."""
 
     matched_by: str | None = Field(
-        description="`gtin`, or `mpn` with the brand; null: the offer that was asked for."
+        description="`gtin`, or `mpn` with the brand; null: the requested offer."
     )
     percent: float | None = Field(description="Percent above the lowest price in its currency.")
 
@@ -163,7 +165,7 @@ class ProductCounts(View):
     priced: int
     with_problems: int
     domains: int
-    added_today: int = Field(description="In 24 hours, as the others.")
+    added_today: int = Field(description="In the last 24 hours.")
     changed_today: int
     price_changes_today: int
     unseen_for_a_week: int

@@ -19,7 +19,7 @@ class Source(View, row=values.Source, hidden=("number", "published_generation"))
     """What was crawled as one unit, and what readers see of it."""
 
     published_number: int | None = Field(description="The generation that readers see.")
-    generations: int = Field(description="How many it ever had.")
+    generations: int = Field(description="Number of generations that the source ever had.")
     keep: int = Field(
         validation_alias="keep_generations", description="Number of generations to keep."
     )
@@ -30,7 +30,7 @@ class Source(View, row=values.Source, hidden=("number", "published_generation"))
         validation_alias="refresh_cron", description="Refresh schedule, in UTC."
     )
     active_job: UUID | None = Field(description="The job that is crawling it now.")
-    is_paused: bool = Field(description="That job is paused.")
+    is_paused: bool = Field(description="Whether that job is paused.")
 
     @classmethod
     def of(cls, source: values.Source) -> Source:
@@ -43,7 +43,7 @@ class SourceDetail(Source):
     """A source, and what keeps it from being refreshed."""
 
     refresh_put_off: str | None = Field(
-        description="Why a refresh by its schedule would wait now: what its owner's quota lacks."
+        description="Why a scheduled refresh would be delayed now: the exceeded quota of the owner."
     )
 
     @classmethod
@@ -55,9 +55,7 @@ class Generation(View, row=values.Generation, hidden=("base_id", "id")):
     """The pages that one job found, and how they differ from those before."""
 
     source: str = Field(validation_alias="source_id")
-    carried_over: int = Field(
-        description="Pages that failed temporarily, and are listed as they were before."
-    )
+    carried_over: int = Field(description="Pages that failed temporarily and stay published.")
 
 
 class SectionChange(View, row=differences.SectionChange):
@@ -67,7 +65,7 @@ class SectionChange(View, row=differences.SectionChange):
 class ChangedPage(View):
     url: str
     title: str | None
-    sections: list[SectionChange] = Field(description="Of changed pages, if asked for.")
+    sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
 class RenamedPage(View):
@@ -81,7 +79,7 @@ class CarriedPage(View):
     url: str
     title: str | None
     fetched_at: Time = Field(description="When its version was last fetched or confirmed.")
-    since: Time = Field(description="Since when it fails.")
+    since: Time = Field(description="Time of the first failure.")
     reason: str = Field(examples=["http_500"])
     times: int = Field(description="Refreshes in a row in which it failed.")
 
@@ -105,15 +103,15 @@ class Diff(View):
 class PublishOrder(Order):
     model_config = example(generation=2, force=False)
 
-    generation: Number | None = Field(default=None, description="By default the newest.")
-    force: bool = Field(default=False, description="Also one that the quality gate refused.")
+    generation: Number | None = Field(default=None, description="The newest version by default.")
+    force: bool = Field(default=False, description="Publish even if the quality gate rejected it.")
 
 
 class RollbackOrder(Order):
     model_config = example(generation=1)
 
     generation: Number | None = Field(
-        default=None, description="By default the one that was published before."
+        default=None, description="The generation published before, by default."
     )
 
 
@@ -148,10 +146,10 @@ class SourceChanges(Order):
 
     keep: int | None = Field(default=None, ge=1, le=1000, description="Generations to keep.")
     max_shrink: float | None = Field(
-        default=None, ge=0, le=1, description="By what share pages may fall."
+        default=None, ge=0, le=1, description="Maximum drop in pages, from 0 to 1."
     )
     max_failed: float | None = Field(
-        default=None, ge=0, le=1, description="What share of the tried URLs may fail."
+        default=None, ge=0, le=1, description="Maximum failure rate of fetched URLs, from 0 to 1."
     )
 
 

@@ -38,7 +38,7 @@ RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
 Priority = Annotated[int, Field(ge=0, le=9, description="Higher runs first.")]
 Popularity = Annotated[
     float,
-    Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
+    Field(allow_inf_nan=False, description="Breaks ties between tasks: higher runs first."),
 ]
 Render = Annotated[
     RenderMode,
@@ -78,7 +78,7 @@ class Task(View, row=task.Task, hidden=("domain_id",)):
     hold: Hold | None = Field(description="The hold on the task itself.")
     domain_hold: Hold | None = Field(description="The hold on its domain.")
     all_hold: Hold | None = Field(description="The hold on all tasks.")
-    held_by: str | None = Field(description="What keeps it from beginning, the widest hold first.")
+    held_by: str | None = Field(description="Holds that keep it from running, the widest first.")
     failed_visits: int = Field(description="Visits in a row whose last retry failed.")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Interval set for this task."
@@ -87,7 +87,7 @@ class Task(View, row=task.Task, hidden=("domain_id",)):
         validation_alias="adapted_frequency", description="Interval adapted to price changes."
     )
     render: RenderMode | None = Field(description="Which visits use a browser; null: its domain's.")
-    needs_browser: bool = Field(description="Its static response was found to have no price.")
+    needs_browser: bool = Field(description="Whether its static response has no price.")
 
 
 class TaskAttempt(View, row=task.Attempt):
@@ -135,9 +135,7 @@ class TrackOrder(Order):
     at: AwareDatetime | None = Field(default=None, description="When the next visit is due.")
     max_retries: Retries | None = None
     render: Render | None = None
-    allow_private: bool = Field(
-        default=False, description="Also hosts at private addresses; for admins."
-    )
+    allow_private: bool = Field(default=False, description="Allow private addresses (admin scope).")
 
     def terms(self) -> Terms:
         every = interval_of(self.every)
@@ -150,7 +148,7 @@ class TrackOrder(Order):
 class RefusedItem(View):
     """An item that cannot be tracked; the others are."""
 
-    item: int = Field(description="Its place in the list, from 0.")
+    item: int = Field(description="Position in the list, from 0.")
     reason: str
     text: str
 
@@ -160,9 +158,9 @@ class RefusedItem(View):
 
 
 class TrackedTask(View):
-    item: int = Field(description="The place of its URL in the list, from 0.")
+    item: int = Field(description="Position of its URL in the list, from 0.")
     id: int
-    url: str = Field(description="As it was given.")
+    url: str = Field(description="As given in the request.")
 
     @classmethod
     def build(cls, wish: Wish, task_id: int) -> TrackedTask:
@@ -173,8 +171,8 @@ class TrackResult(View):
     """The result for each item."""
 
     added: int
-    known: int = Field(description="Tracked already, or named twice.")
-    updated: int = Field(description="Of those, how many took over other terms.")
+    known: int = Field(description="URLs that are tracked already or repeated.")
+    updated: int = Field(description="Number of existing tasks whose options changed.")
     bad: int
     tasks: list[TrackedTask]
     refused: list[RefusedItem]
@@ -196,9 +194,9 @@ class TaskChoice(Order):
         " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
-        default=None, description="URLs with this in them; * is anything."
+        default=None, description="Only URLs that contain this; * matches anything."
     )
-    all: bool = Field(default=False, description="All tasks; goes with no other choice.")
+    all: bool = Field(default=False, description="All tasks; cannot be combined with other fields.")
 
     def selection(self) -> Selection:
         chosen = Selection(tuple(self.ids), tuple(self.status), self.domain, self.url)
@@ -242,7 +240,7 @@ class ChosenTerms(TaskTerms, TaskChoice):
     model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
-NotFoundIds = Annotated[list[int], Field(description="Of the ids, those that no task has.")]
+NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no task.")]
 
 
 class RecrawlResult(View):
@@ -251,7 +249,7 @@ class RecrawlResult(View):
     found: int
     due: int
     held: int
-    under_way: int = Field(description="These were at it already.")
+    under_way: int = Field(description="Workers that are running it already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
@@ -300,8 +298,8 @@ class TaskStats(View, row=tasks.TaskStats):
 class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
     """Whether tasks are handed to the workers, and what holds them back."""
 
-    ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
-    interval: float = Field(description="Interval between two looks.")
+    ticked_at: Time | None = Field(description="Last run of a scheduler; null: never.")
+    interval: float = Field(description="Time between two runs.")
     all_hold: Hold | None
 
     @classmethod

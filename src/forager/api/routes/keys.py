@@ -24,12 +24,12 @@ from forager.api.services import Admin, Here, Reader, Services
 class Key(View, row=ApiKey):
     """A key without its secret."""
 
-    user_id: UUID = Field(description="The owner of what is made with it.")
+    user_id: UUID = Field(description="Owner of everything created with the key.")
     last_used_at: Time | None = Field(description="Within five minutes.")
 
 
 class NewKey(Key):
-    """A key with its text, which is shown this once."""
+    """A key with its text, which is shown once."""
 
     key: str = Field(examples=["fgr_0123456789ab_…"])
 
@@ -43,14 +43,14 @@ class KeyOrder(Order):
 
     name: Annotated[PlainText, Field(min_length=1, max_length=MAX_NAME)]
     scope: Scope = Scope.OPERATE
-    user_id: UUID | None = Field(default=None, description="The owner; by default a new one.")
+    user_id: UUID | None = Field(default=None, description="Owner; a new one by default.")
     expires_in_days: float | None = Field(
-        default=None, gt=0, le=LONGEST_LIFE / 86400, description="By default it does not expire."
+        default=None, gt=0, le=LONGEST_LIFE / 86400, description="Never expires by default."
     )
 
 
 class Quota(Order):
-    """What an owner may use; null means no limit."""
+    """The limits of an owner; null means no limit."""
 
     model_config = example_of(active_jobs=5, pages_per_job=10000, pages_per_day=50000)
 
@@ -66,18 +66,16 @@ class Quota(Order):
 
 
 class Limits(View, row=quota_rows.Quota):
-    """A quota as it is set."""
+    """The quota of an owner."""
 
 
 class Owner(View):
-    """An owner's quota, and what of it is in use."""
+    """The quota of an owner, and its current usage."""
 
     user_id: UUID
     quota: Limits
     active_jobs: int
-    pages_today: int = Field(
-        description="An active job counts with all the pages it may still fetch."
-    )
+    pages_today: int = Field(description="An active job counts all pages that it may still fetch.")
 
     @classmethod
     def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
@@ -105,7 +103,7 @@ KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["01234
 
 @router.get("/me")
 async def me(caller: Reader) -> Me:
-    """Who the caller is, and what it may use."""
+    """Show the caller: owner, scope and quota."""
     return Me.of(caller)
 
 
@@ -113,7 +111,7 @@ async def me(caller: Reader) -> Me:
 async def list_keys(
     here: Here, caller: Admin, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Key]:
-    """Keys, newest first, those that no longer work included."""
+    """List keys, newest first, including revoked and expired ones."""
     return listed(await keys.list_keys(here.database, cursor=cursor, limit=limit), Key.of)
 
 
@@ -140,7 +138,7 @@ async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
 
 @router.get("/keys/{key_id}")
 async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """One key."""
+    """Show a key."""
     return Key.of(await keys.get_key(here.database, key_id))
 
 
@@ -152,13 +150,13 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 
 @router.get("/owners/{user_id}")
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
-    """An owner's quota, and what of it is in use."""
+    """The quota of an owner, and its current usage."""
     quota = await quotas.get_quota(here.database, user_id)
     return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
-    """Set what an owner may use; limits that are left out are lifted."""
+    """Set the quota of an owner; omitted limits are removed."""
     quota = await quotas.set_quota(here.database, user_id, order.value())
     return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))

@@ -181,7 +181,7 @@ class WebhookPatch(Order):
     )
 
     def changes(self) -> WebhookChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         if not self.model_fields_set:
             raise InvalidInput("nothing to change was given")
         given = {name: getattr(self, name) for name in self.model_fields_set}

@@ -48,7 +48,9 @@ def list_(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="Only events since: 2d, 12h, or 2026-01-31T12:00Z."),
+        typer.Option(
+            metavar="WHEN", help="Only events since this time: 2d, 12h, or 2026-01-31T12:00Z."
+        ),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,

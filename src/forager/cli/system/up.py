@@ -36,8 +36,8 @@ def up(
 ) -> None:
     """Run everything on this machine.
 
-    That is the database, unless one is configured, a worker for jobs and tasks, the scheduler, the
-    API and the dashboard.
+    This starts the database (unless one is configured), a worker for jobs and tasks, the
+    scheduler, the API and the dashboard.
     """
     settings = flags_of(context).load(
         quiet=False, worker_capacity=capacity, api_host=host, api_port=port
@@ -50,7 +50,7 @@ def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
 
     Ctrl-C or SIGTERM lets requests in progress finish; a second Ctrl-C stops at once.
 
-    Without any key it listens on loopback only, where everyone is an admin.
+    Without an API key it listens only on loopback, where every caller is an admin.
     """
     import uvloop
 

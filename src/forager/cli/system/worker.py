@@ -31,7 +31,7 @@ Region = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Region of this worker: it also runs work of this region.",
+        help="Region of this worker, which also runs work assigned to that region.",
         show_default="setting",
     ),
 ]
