@@ -98,7 +98,8 @@ async def test_urls_with_one_canonical_url_are_one_product(shop: Shop) -> None:
     assert first.product_id == second.product_id == third.product_id
     # an alias follows the price of its product
     await shop.visit("lamp?utm=a", lamp("45"), canonical=shop.url("lamp"))
-    assert (await urls(shop), await prices(shop)) == (["lamp"], [50, 45])
+    assert await urls(shop) == ["lamp"]
+    assert await prices(shop) == [50, 45]
     aliases = (await show_product(shop.database, shop.url("lamp?utm=a"))).aliases
     assert aliases == [shop.url("lamp?utm=a"), shop.url("sale/lamp?ref=7")]
 

@@ -21,7 +21,14 @@ from forager.extract.product.places import LearnedPlace, learned_facts, with_pla
 from forager.extract.product.record import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
-from forager.extract.product.wording import alike, category_of, count_of, name_of, rating_of
+from forager.extract.product.wording import (
+    alike,
+    brand_of,
+    category_of,
+    count_of,
+    name_of,
+    rating_of,
+)
 
 
 def extract_product(
@@ -71,6 +78,8 @@ def _structured_facts(page: ProductPage) -> Iterator[Fact]:
     yield from _item_facts(microdata.items, "microdata", 0.88, page)
     if microdata.orphans.get("price") or microdata.orphans.get("offers"):
         yield from facts_of(_adopted(microdata.orphans), "microdata:orphan", 0.6, page)
+    else:
+        yield from _lone_brand(microdata.orphans)
     if page.elements.rdfa:
         rdfa = read_annotations(page.elements.rdfa, RDFA)
         yield from _item_facts(rdfa.items, "rdfa", 0.85, page)
@@ -94,6 +103,13 @@ def _item_facts(
 def _crumbs(item: Item) -> list[str | None]:
     elements = [each for each in listed(item.get("itemListElement"))[:40] if isinstance(each, dict)]
     return [name_of(text_of(each.get("name")) or text_of(each.get("item"))) for each in elements]
+
+
+def _lone_brand(orphans: Item) -> Iterator[Fact]:
+    """The one brand of a page that marks no item; several are those of a list."""
+    brands = {brand for each in listed(orphans.get("brand")) if (brand := brand_of(text_of(each)))}
+    if len(brands) == 1:
+        yield Fact(FieldName.BRAND, brands.pop(), 0.6, "microdata:orphan")
 
 
 def _adopted(orphans: Item) -> Item:

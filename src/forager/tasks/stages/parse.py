@@ -254,8 +254,8 @@ class ParseStage(StageLoop[ReadTask]):
             duration_ms=read.duration_ms,
         )
         if held:
-            cause = Cause(ErrorKind.VALIDATION, held)
-            return replace(attempt, outcome=Outcome.HELD, cause=cause)
+            words = Cause(ErrorKind.VALIDATION, held)
+            return replace(attempt, outcome=Outcome.HELD, cause=words)
         if read.reading is None and read.cause is None:
             # the archive was cleaned up before the page was read: it must be fetched again
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
