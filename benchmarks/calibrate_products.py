@@ -18,10 +18,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
-from forager.extract.product import confidence
-from forager.extract.product.confidence import log_odds
+from forager.extract.product import merge as confidence
 from forager.extract.product.extract import find_facts
-from forager.extract.product.merge import merge
+from forager.extract.product.merge import log_odds, merge
 from forager.extract.product.page import open_page
 
 # People left the brand and the GTIN of many pages unmarked, although the pages show them: there,

@@ -195,8 +195,7 @@ async def explain(
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
-    async with database.connection() as connection:
-        known = await _look_up(connection, normalised, job_id, user_id)
+    known = await database.run(_look_up, normalised, job_id, user_id)
     job = await queue.get(known.job_id) if known.job_id else None
     fate = known.fate
     waits = await _waits(database, job)

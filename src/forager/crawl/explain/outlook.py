@@ -113,8 +113,7 @@ class _Robots:
 
 async def _robots(database: Database, url: NormalisedUrl, agent: str, *, ignored: bool) -> _Robots:
     origin = origin_of(url)
-    async with database.connection() as connection:
-        kept, now = await robots_store.select_robots(connection, origin)
+    kept, now = await database.run(robots_store.select_robots, origin)
     if ignored:
         return _Robots(Check("robots", Answer.YES, "the crawl ignores robots.txt"))
     if kept is None:
