@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+import forager.extract.product
 from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
-from forager.extract.product import confidence
-from forager.extract.product.confidence import log_odds
 from forager.extract.product.extract import find_facts
-from forager.extract.product.merge import merge
+from forager.extract.product.merge import log_odds, merge
 from forager.extract.product.page import open_page
 
 # People left the brand and the GTIN of many pages unmarked, although the pages show them: there,
 # a right value counts as wrong.
 CALIBRATED = ("price", "currency", "availability", "sku")
 _PULL = 0.3
-_SHIPPED = Path(confidence.__file__).with_name("confidence.json")
+_SHIPPED = Path(forager.extract.product.__file__).with_name("confidence.json")
 _STEPS, _RATE = 20_000, 0.02
 
 
