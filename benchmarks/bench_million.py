@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import LiteralString
@@ -330,7 +331,8 @@ def measure(folder: Path, pages: int) -> None:
         run = Run(install, probe, pages)
         try:
             time.sleep(2 * PROBE)
-            for phase in (lambda: run.crawl(large), run.refresh, run.delete):
+            phases: list[Callable[[], None]] = [partial(run.crawl, large), run.refresh, run.delete]
+            for phase in phases:
                 phase()
                 write_report(run, machine)
         finally:

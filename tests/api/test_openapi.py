@@ -65,7 +65,8 @@ MAX_HEAD = 16_384
 
 @pytest.mark.timeout(1800)
 def test_no_answer_is_outside_the_description(target: Target) -> None:
-    schema = schemathesis.openapi.from_url(f"{target.address}/api/openapi.json")
+    document = requests.get(f"{target.address}/api/openapi.json", timeout=60).json()
+    schema = schemathesis.openapi.from_dict(document)
     tried = set()
     with requests.Session() as stranger, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {target.key}"
@@ -75,8 +76,7 @@ def test_no_answer_is_outside_the_description(target: Target) -> None:
             _try(operation, target, stranger, 1)
             _try(operation, target, session, EXAMPLES)
             tried.add((operation.method.upper(), operation.path))
-    described = operations(requests.get(f"{target.address}/api/openapi.json", timeout=60).json())
-    assert tried >= {(method, path) for method, path, _ in described}
+    assert tried >= {(method, path) for method, path, _ in operations(document)}
 
 
 def _try(operation: Any, target: Target, session: requests.Session, examples: int) -> None:

@@ -164,6 +164,20 @@ def test_new_image_continues_a_running_crawl(core: Deployment, tmp_path: Path) -
     assert any(event["move"] == "release" for event in events)
 
 
+def test_image_with_a_browser_renders(core: Deployment) -> None:
+    """With the rights of compose.yaml: no capabilities, a read-only file system."""
+    extras = "EXTRAS=parquet,celery,clickhouse,tracing,browser"
+    arguments = ("--build-arg", "BROWSER=chromium", "--build-arg", extras)
+    image = build("localhost/forager-render:local", ROOT, *arguments)
+    networks = [f"--network={core.project}_{name}" for name in ("inside", "outside")]
+    password = core.secrets["POSTGRES_PASSWORD"]
+    url = f"postgresql://forager:{password}@postgres:5432/forager"
+    rights = ("--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges")
+    run = ("run", "--rm", "--init", *rights, *networks, f"--env=FORAGER_DATABASE_URL={url}")
+    page = podman(*run, image, "fetch", f"{SITE}app", "--allow-private", "--render", "--body")
+    assert "rendered by a script" in page
+
+
 def test_backup_is_restored_into_another_deployment(
     core: Deployment, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

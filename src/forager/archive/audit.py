@@ -1,4 +1,4 @@
-"""Does the archive hold what the database says it holds? And if not, mending it.
+"""Check that the archive holds what the database refers to, and repair it.
 
 Files are listed before rows are read: a row is there before its file, so a file without a row then
 is one whose row is gone, never one that is about to be written. A row without a listed file tells

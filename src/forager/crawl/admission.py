@@ -28,7 +28,7 @@ from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh

@@ -7,7 +7,7 @@ import asyncio
 from forager.archive.deletion import clean_up_archive
 from forager.crawl import store
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.semantic import Embedding
 from forager.errors import ForagerError

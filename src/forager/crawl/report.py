@@ -208,10 +208,9 @@ async def pace_of(
     """The pace of these crawls together between two moments, in seconds of the epoch."""
     width = max(1.0, (until - since) / intervals)
     sample = max(1, MAX_SAMPLE // max(1, len(job_ids)))
-    async with database.connection() as connection:
-        rows = await store.sample_settled(
-            connection, job_ids, since=since, width=width, sample=sample
-        )
+    rows = await database.run(
+        store.sample_settled, job_ids, since=since, width=width, sample=sample
+    )
     settled, failed = [0.0] * intervals, [0.0] * intervals
     for number, count, failures, _ in rows:
         place = min(max(number, 0), intervals - 1)
@@ -222,5 +221,4 @@ async def pace_of(
 
 async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
     """Failed URLs of these crawls by reason, the most frequent first."""
-    async with database.connection() as connection:
-        return await store.sum_failures(connection, job_ids)
+    return await database.run(store.sum_failures, job_ids)

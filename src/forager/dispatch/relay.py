@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Place, Route, TaskMessage
@@ -80,7 +80,7 @@ class Relay:
         self._settings = settings
         self._process_id = process_id
         self._broker = BrokerThread(settings.broker_url.get_secret_value())
-        self._refusals = Patience(log, "a queue of the broker refuses messages")
+        self._refusals = Outage(log, "a queue of the broker refuses messages")
         self._refusing: set[Route] = set()
         self._woken = asyncio.Event()
         self._batch = BATCH

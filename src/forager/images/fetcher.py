@@ -12,7 +12,7 @@ from hashlib import sha256
 from forager.archive.record import ArchiveError
 from forager.clock import local_time
 from forager.db.database import Connection, Database
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of, parent_domains
 from forager.extract.text import storable
@@ -95,15 +95,15 @@ class ImageFetcher:
         self._limits = Limits(body=limit, total=60.0)
 
     async def run(self) -> None:
-        patience = Patience(log, "images put off")
+        outage = Outage(log, "images put off")
         try:
             while self._settings.images:
                 done = 0
                 try:
                     done = await self.run_once()
-                    patience.over()
+                    outage.over()
                 except* TROUBLE as errors:
-                    patience.note(errors.exceptions[0])
+                    outage.note(errors.exceptions[0])
                 if not done:
                     await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311
         finally:
@@ -198,7 +198,7 @@ class ImageFetcher:
         return fetched.response.body
 
     async def _store(self, wanted: _Wanted, data: bytes) -> None:
-        """Row, file, reference, in this order: whoever dies in between leaves nothing dangling."""
+        """Row, file, reference, in this order: a crash in between leaves nothing dangling."""
         found = await self._inspection.inspect(data)
         content_hash = sha256(data).digest()
         path = image_path(content_hash, found.extension)
@@ -265,7 +265,7 @@ def _problem(message: str) -> str:
     return storable(message)[:MAX_PROBLEM]
 
 
-# a worker that has gone to the end looks again at what it passed over after so many seconds
+# a worker that has gone to the end looks again at what it passed over after this many seconds
 AGAIN_AFTER = 60.0
 
 

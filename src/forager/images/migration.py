@@ -85,7 +85,7 @@ class ImageMove:
     async def _mark(self, file: MovableFile) -> None:
         marked = await self.database.run(store.mark_moved, file.content_hash, self.place)
         if not marked:
-            # deleted while it was copied: whoever did so did not know of the copy
+            # deleted while it was copied: the deletion did not include the copy
             await self.target.delete(file.path)
 
     async def _files(self, *, moved_only: bool) -> AsyncIterator[MovableFile]:

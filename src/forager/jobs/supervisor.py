@@ -12,7 +12,7 @@ from uuid import UUID
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
@@ -74,8 +74,8 @@ class Supervisor:
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._last_beat = -float("inf")
-        self._patience = Patience(log, "jobs wait for the database, will try again")
-        self._revival = Patience(log, "the embedded database does not start")
+        self._outage = Outage(log, "jobs wait for the database, will try again")
+        self._revival = Outage(log, "the embedded database does not start")
 
     def stop(self) -> None:
         """Request a graceful stop: no new claims; runners commit and release their jobs."""
@@ -125,7 +125,7 @@ class Supervisor:
 
         Nothing that it does may end a worker: runners go on under their own deadline, and the next
         look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
-        loudly, after the runners could commit, and whoever keeps services starts anew.
+        loudly, after the runners could commit, and the service manager restarts it.
         """
         look = asyncio.ensure_future(self.run_once())
         stop = asyncio.ensure_future(self._stopping.wait())
@@ -134,12 +134,12 @@ class Supervisor:
             if not look.done():
                 await asyncio.wait({look}, timeout=self._farewell())
             if look.done():
-                with self._patience:
+                with self._outage:
                     look.result()
         finally:
             stop.cancel()
             look.cancel()
-        if self._patience.is_needed:
+        if self._outage.lasts:
             await self._wait_out()
 
     async def _wait_out(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.outbox import store
 from forager.outbox.message import Failure, Message
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service

@@ -55,38 +55,38 @@ class EngineSettings(BaseModel):
     # --- search ----------------------------------------------------------------------------
     search: Search = Field(
         default=Search.POSTGRES,
-        description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
-        " it. Elasticsearch is untested.",
+        description="Search backend: `postgres`, or `opensearch` for a separate search engine."
+        " Elasticsearch is untested.",
     )
     opensearch_url: SecretStr | None = Field(
         default=None,
-        description="The search engine, as `https://user:password@host:9200`.",
+        description="URL of the search engine, such as `https://user:password@host:9200`.",
     )
     opensearch_prefix: str = Field(
         default="forager",
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
-        description="How the names of its indexes begin; another one for each Forager that uses"
-        " the same engine.",
+        description="Prefix of index names; use a different one for each installation that shares"
+        " the engine.",
     )
 
     embeddings: str = Field(
         default="auto",
         pattern="^(auto|off|https?://.+)$",
-        description="What questions are compared with texts by, besides their words: `auto` for the"
-        " model of the extra `semantic` where it is installed, `off`, or the base URL of a server"
-        " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.",
+        description="Embeddings for semantic search: `auto` for the model of the extra `semantic`"
+        " if it is installed, `off`, or the base URL of a server with an OpenAI-compatible API,"
+        " such as `http://127.0.0.1:11434/v1`.",
     )
     embeddings_model: str = Field(
         default="nomic-embed-text", description="Model to request from the embedding server."
     )
     embeddings_key: SecretStr | None = Field(
-        default=None, description="The API key of such a server."
+        default=None, description="API key of the embedding server."
     )
 
     # --- analytics -------------------------------------------------------------------------
     clickhouse_url: SecretStr | None = Field(
         default=None,
-        description="ClickHouse server that `forager analytics sync` loads, and that is asked"
+        description="ClickHouse server that `forager analytics sync` loads and that is queried"
         " instead of the files, as `clickhouse://user:password@host:8123/database`;"
         " `clickhouses://` for TLS.",
     )

@@ -25,7 +25,7 @@ LATER = "later"
 
 @dataclass(frozen=True, slots=True)
 class WaitingTasks:
-    """Tasks in one state; `is_cut`: there are at least so many."""
+    """Tasks in one state; `is_cut`: the count is a lower bound."""
 
     state: str
     count: int
@@ -106,7 +106,7 @@ def backlog_over_time(
 ) -> list[float]:
     """How many tasks waited at the end of each minute, the oldest first.
 
-    Nobody writes that down; it follows from what waits now, what was settled in each minute, and
+    It is not stored; it follows from what waits now, what was settled in each minute, and
     since when each of both had been due.
     """
     came = _counts(

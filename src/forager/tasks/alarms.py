@@ -32,7 +32,7 @@ __all__ = ["Decision", "DomainAlarm", "decide_alarm", "list_alarms"]
 # Not Found and Gone
 GONE = frozenset({404, 410})
 _VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})
-# an alarm begins when this share of at least so many visits is gone, and ends below the other
+# an alarm begins when this share of a minimum number of visits is gone, and ends below the other
 _GONE_VISITS = 10
 _GONE_SHARE = 0.65
 _RECOVERED = 0.3

@@ -1,4 +1,4 @@
-"""Dead letters: tasks that failed for good, to be looked at, tried again or let go."""
+"""Dead letters: tasks that failed permanently, to be listed, retried or dismissed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MAX_ID = 2**63 - 1
-# a transaction of its own for so many: whoever retries a million holds nobody up
+# letters per transaction: retrying a million must not block other work
 CHUNK = 1_000
 SHOWN = 20
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
@@ -253,7 +253,7 @@ async def record_answers(
     connection: Connection, webhook_id: int, *, failures: int, was_taken: bool
 ) -> int:
     """Count failures in a row; `failures` are those after the last message that was taken."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         """
         UPDATE webhooks
            SET failures = CASE WHEN %(was_taken)s THEN 0 ELSE failures END + %(failures)s,
@@ -263,8 +263,7 @@ async def record_answers(
         """,
         {"id": webhook_id, "failures": failures, "was_taken": was_taken},
     )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value or 0)
 
 
 async def pause(connection: Connection, webhook_id: int, seconds: float) -> None:

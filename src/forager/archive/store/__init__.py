@@ -256,7 +256,7 @@ async def select_now(connection: Connection) -> datetime:
 async def lock_closed_segment(connection: Connection, name: str) -> bool:
     """Lock a segment's row if the segment can no longer be written, and no merge keeps it.
 
-    A lease that has ended never comes back, and whoever wrote under it has committed by then, so
+    A lease that has ended never comes back, and its writer has committed by then, so
     the statements that follow see every reference there will ever be.
     """
     cursor = await connection.execute(

@@ -1,4 +1,4 @@
-"""What became of a URL, why, and what would happen now: what every crawl must be able to answer."""
+"""The outcome of a URL, the reason, and whether it would be fetched now."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from forager.tasks.task import Attempt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedAs:
-    """The task of a URL, why it does not run now, and how it went the last time."""
+    """The task of a URL, why it is not running now, and the outcome of its last visit."""
 
     task_id: int
     status: str
@@ -80,7 +80,7 @@ RECENT_CRAWLS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastFate:
-    """How one crawl has settled a URL."""
+    """The outcome of a URL in one crawl."""
 
     job_id: UUID
     outcome: str
@@ -94,7 +94,7 @@ class PastFate:
 async def url_history(
     connection: Connection, url: NormalisedUrl, *, user_id: UUID | None = None
 ) -> list[PastFate]:
-    """How each of the newest crawls (of an owner) that has settled it did so, the newest first."""
+    """The outcomes in the latest crawls (of an owner), newest first."""
     jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
     fates = await store.select_settled(connection, jobs, url_key(url))
     return [_past(fate) for fate in sorted(fates, key=lambda fate: jobs.index(fate.job_id))]
@@ -129,7 +129,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
-    """How many pages say nearly the same as one, and the first of them."""
+    """The number of pages with nearly the same text as one, and the first of them."""
 
     pages: int
     urls: list[str]
@@ -168,7 +168,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the tables of crawls know of a URL."""
+    """The rows of a URL in the tables of crawls."""
 
     job_id: UUID | None
     fate: Fate | None
@@ -195,8 +195,7 @@ async def explain(
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
-    async with database.connection() as connection:
-        known = await _look_up(connection, normalised, job_id, user_id)
+    known = await database.run(_look_up, normalised, job_id, user_id)
     job = await queue.get(known.job_id) if known.job_id else None
     fate = known.fate
     waits = await _waits(database, job)
@@ -307,7 +306,7 @@ def _words(fate: Fate, job: Job, waits: str | None) -> str:
         if waits:
             return f"the crawl is {waits}"
         if job.stop_reason:
-            return f"the crawl stopped ({job.stop_reason}) before it was this URL's turn"
+            return f"the crawl stopped ({job.stop_reason}) before it reached this URL"
         if fate.not_before is not None:
             return _words_of_retry(fate.attempts, fate.not_before)
         return "it is waiting for its turn"

@@ -12,9 +12,9 @@ from forager.archive.reader import ExportReport, read_response, warc_parts, writ
 from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.crawl.export import store
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.store import url_lists as store
 from forager.crawl.store.url_lists import select_in_key_order
 from forager.crawl.url_lists import UrlFilter
 from forager.db.database import Database

@@ -18,6 +18,9 @@ from forager.db.rows import Rows
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
+from collections.abc import Sequence
+
+from forager.db.rows import Values
 
 _COLUMNS: LiteralString = """
     v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status, v.depth,
@@ -264,3 +267,49 @@ async def count_paths(
         {"job_id": job_id, "prefix": prefix, "sample": sample, "limit": limit},
     )
     return await cursor.fetchall()
+
+
+PAGE_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedUrl:
+    """Where the response of a URL is."""
+
+    url_hash: bytes
+    ref: ArchiveRef
+
+
+async def count_settled(
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
+) -> int:
+    value = await Values(connection).first(
+        """
+        SELECT count(*)
+          FROM crawl_visited
+         WHERE job_id = %s AND outcome = ANY(%s) AND (segment IS NOT NULL OR NOT %s)
+        """,
+        (job_id, list(outcomes), archived),
+    )
+    return value or 0
+
+
+async def select_refs(
+    connection: Connection,
+    job_id: UUID,
+    outcomes: Sequence[str],
+    *,
+    after: bytes,
+    limit: int,
+) -> list[ArchivedUrl]:
+    cursor = await connection.execute(
+        """
+        SELECT url_hash, segment, segment_offset, segment_length
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash > %s AND outcome = ANY(%s) AND segment IS NOT NULL
+         ORDER BY url_hash
+         LIMIT %s
+        """,
+        (job_id, after, list(outcomes), limit),
+    )
+    return [ArchivedUrl(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]

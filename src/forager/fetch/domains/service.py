@@ -25,7 +25,7 @@ from forager.db.cursor import (
     unknown_cursor,
 )
 from forager.db.database import Connection, Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern

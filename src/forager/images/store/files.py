@@ -9,7 +9,7 @@ from forager.db.rows import Rows, Values
 
 
 async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
-    """Files that no image has, and nobody meant to refer to for so long."""
+    """Files that no image has had or requested for this long."""
     return await Values(connection).all(
         """
         SELECT f.content_hash FROM image_files f
@@ -22,7 +22,7 @@ async def select_unused_files(connection: Connection, *, seconds: float, limit: 
 
 
 async def lock_file(connection: Connection, content_hash: bytes) -> None:
-    """Wait for whoever is about to refer to a file; nobody else can until this commits."""
+    """Wait for transactions that refer to a file; new ones wait until this one commits."""
     await connection.execute(
         "SELECT FROM image_files WHERE content_hash = %s FOR UPDATE", (content_hash,)
     )

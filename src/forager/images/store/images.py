@@ -141,7 +141,7 @@ START = Place(datetime.min.replace(tzinfo=UTC), 0)
 
 
 async def select_place(connection: Connection, *, after: Place, count: int) -> Place | None:
-    """The place of the due image so many further on; None if there are fewer."""
+    """The place of the due image `count` places further on; None if there are fewer."""
     return await Rows(connection, Place).first(
         """
         SELECT next_attempt_at AS at, id
@@ -165,7 +165,7 @@ async def claim_images(
     after: Place = START,
     until: Place | None = None,
 ) -> list[PendingImage]:
-    """Images that are due, for workers of this region. Nobody else gets them during the lease.
+    """Images that are due, for workers of this region. No other worker gets them during the lease.
 
     Only those between two places, if such are named: `until` is the last to be looked at.
     """

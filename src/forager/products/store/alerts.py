@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.plausibility import Offer
 from forager.products.record import AlertRule
 
@@ -26,8 +26,7 @@ async def insert_rule(
     connection: Connection, values: Mapping[str, Any], selection: Mapping[str, str]
 ) -> int | None:
     """The new rule's ID; None if the same rule exists."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         """
         INSERT INTO alert_rules (kind, percent, amount, currency, days, product_id, selection)
         VALUES (%(kind)s, %(percent)s, %(amount)s, %(currency)s, %(days)s, %(product_id)s,
@@ -37,36 +36,32 @@ async def insert_rule(
         """,
         {**values, "selection": Jsonb(dict(selection))},
     )
-    return await cursor.fetchone()
 
 
 async def count_selections(connection: Connection) -> int:
     """The number of rules that are not for one product."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT count(*) FROM alert_rules WHERE product_id IS NULL")
-    return await cursor.fetchone() or 0
+    value = await Values(connection).first(
+        "SELECT count(*) FROM alert_rules WHERE product_id IS NULL"
+    )
+    return value or 0
 
 
 async def select_rule(connection: Connection, rule_id: int) -> AlertRule | None:
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(f"{_RULES} WHERE r.id = %s", (rule_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, AlertRule).first(f"{_RULES} WHERE r.id = %s", (rule_id,))
 
 
 async def select_rules(connection: Connection, *, after: int, limit: int) -> list[AlertRule]:
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit))
-    return await cursor.fetchall()
+    return await Rows(connection, AlertRule).all(
+        f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit)
+    )
 
 
 async def select_rules_for(connection: Connection, product_ids: Sequence[int]) -> list[AlertRule]:
     """The rules of these products, and all rules with a selection."""
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(
+    return await Rows(connection, AlertRule).all(
         f"{_RULES} WHERE r.product_id IS NULL OR r.product_id = ANY(%s) ORDER BY r.id",
         (list(product_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def delete_rule(connection: Connection, rule_id: int) -> None:
@@ -107,8 +102,7 @@ async def select_past_offers(
 
     A price counts for a number of days if it was valid at any time within them.
     """
-    cursor = connection.cursor(row_factory=class_row(PastOffer))
-    await cursor.execute(
+    found = await Rows(connection, PastOffer).all(
         f"""
         SELECT c.id AS product_id, c.variant,
                (SELECT h.price
@@ -152,4 +146,4 @@ async def select_past_offers(
             "days": list(days),
         },
     )
-    return {(past.product_id, past.variant): past for past in await cursor.fetchall()}
+    return {(past.product_id, past.variant): past for past in found}

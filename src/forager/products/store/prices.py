@@ -8,9 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.products.filters import Filters
 from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
@@ -68,8 +67,7 @@ async def select_variant_changes(
     connection: Connection, product_ids: Sequence[int]
 ) -> list[VariantChange]:
     """The variants of these products that changed since the last row of their history."""
-    cursor = connection.cursor(row_factory=class_row(VariantChange))
-    await cursor.execute(
+    return await Rows(connection, VariantChange).all(
         """
         SELECT p.id AS product_id, v.variant, last.id IS NULL AS is_new,
                last.price AS old_price, last.currency AS old_currency,
@@ -98,7 +96,6 @@ async def select_variant_changes(
         """,
         (list(product_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def insert_variant_changes(connection: Connection, changes: Sequence[VariantChange]) -> None:
@@ -164,8 +161,7 @@ async def select_history(
 ) -> list[PriceRecord]:
     """The changes of one product, or of one of its variants; newest first."""
     history: LiteralString = "price_history" if variant is None else _OF_VARIANT
-    cursor = connection.cursor(row_factory=class_row(PriceRecord))
-    await cursor.execute(
+    return await Rows(connection, PriceRecord).all(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
                h.recorded_at, {_PREVIOUS.format(history=history)}
@@ -185,15 +181,13 @@ async def select_history(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_histories(
     connection: Connection, product_ids: Sequence[int], *, since: datetime | None
 ) -> list[PriceRecord]:
     """The changes of some products, each in the order of time."""
-    cursor = connection.cursor(row_factory=class_row(PriceRecord))
-    await cursor.execute(
+    return await Rows(connection, PriceRecord).all(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
                h.recorded_at, {_PREVIOUS.format(history="price_history")}
@@ -204,7 +198,6 @@ async def select_histories(
         """,
         {"products": list(product_ids), "since": since},
     )
-    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +226,7 @@ async def select_moves(
           FROM price_history h
          WHERE h.product_id = p.id AND h.currency IS NOT DISTINCT FROM p.currency AND h.price > 0
     """
-    cursor = connection.cursor(row_factory=class_row(PriceMove))
-    await cursor.execute(
+    return await Rows(connection, PriceMove).all(
         f"""
         WITH moved AS MATERIALIZED (
             SELECT DISTINCT product_id FROM price_history WHERE recorded_at >= %(since)s
@@ -258,7 +250,6 @@ async def select_moves(
         """,
         {**values, "since": since, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +264,7 @@ class PriceSummary:
 
 
 async def select_summary(connection: Connection, product_id: int) -> PriceSummary:
-    cursor = connection.cursor(row_factory=class_row(PriceSummary))
-    await cursor.execute(
+    summary = await Rows(connection, PriceSummary).first(
         """
         SELECT count(*) AS changes,
                min(h.price) AS lowest,
@@ -288,7 +278,6 @@ async def select_summary(connection: Connection, product_id: int) -> PriceSummar
         """,
         (product_id,),
     )
-    summary = await cursor.fetchone()
     assert summary is not None
     return summary
 

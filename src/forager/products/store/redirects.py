@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.extract.product.record import Product
 
 
@@ -35,8 +34,7 @@ class KnownIdentity:
 async def select_identities(
     connection: Connection, url_hashes: Sequence[bytes]
 ) -> dict[bytes, KnownIdentity]:
-    cursor = connection.cursor(row_factory=class_row(KnownIdentity))
-    await cursor.execute(
+    found = await Rows(connection, KnownIdentity).all(
         """
         SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin,
                p.price
@@ -49,7 +47,7 @@ async def select_identities(
         """,
         {"hashes": list(url_hashes)},
     )
-    return {known.url_hash: known for known in await cursor.fetchall()}
+    return {known.url_hash: known for known in found}
 
 
 async def rename_products(connection: Connection, places: Mapping[int, tuple[str, bytes]]) -> None:
@@ -135,9 +133,7 @@ async def delete_aliases(connection: Connection, url_hashes: Sequence[bytes]) ->
 
 
 async def select_aliases(connection: Connection, product_id: int) -> list[str]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT url FROM product_aliases WHERE product_id = %s ORDER BY url LIMIT 100",
         (product_id,),
     )
-    return await cursor.fetchall()

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.content import ProductContent
 from forager.products.plausibility import Offer
 
@@ -109,8 +108,7 @@ async def visit_products(
     Content and problems of those that were known stay as they are, and come back. A vector is
     made only for rows that are not there yet.
     """
-    cursor = connection.cursor(row_factory=class_row(KnownProduct))
-    await cursor.execute(
+    found = await Rows(connection, KnownProduct).all(
         f"""
         INSERT INTO products AS p (
             domain_id, crawl_task_id, url, url_hash, product_name, description, price, list_price,
@@ -144,7 +142,7 @@ async def visit_products(
         """,
         _columns(rows),
     )
-    return {known.url_hash: known for known in await cursor.fetchall()}
+    return {known.url_hash: known for known in found}
 
 
 async def update_content(
@@ -197,7 +195,7 @@ async def update_problems(connection: Connection, problems: Mapping[int, str]) -
 
 async def touch_products(connection: Connection, task_ids: Sequence[int]) -> list[int]:
     """The pages of these tasks are as they were; the ids of their products."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         WITH seen AS (
             SELECT id
@@ -211,7 +209,6 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> lis
         """,
         (list(task_ids),),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
@@ -244,8 +241,7 @@ async def withdraw_products(
 
     The content hash becomes one that no page has: whatever is read next is a change.
     """
-    cursor = connection.cursor(row_factory=class_row(WithdrawnProduct))
-    await cursor.execute(
+    return await Rows(connection, WithdrawnProduct).all(
         """
         WITH was AS MATERIALIZED (
             SELECT id, domain_id, url, product_name, availability, price, list_price, currency
@@ -268,7 +264,6 @@ async def withdraw_products(
         """,
         {"ids": list(task_ids), "availability": availability},
     )
-    return await cursor.fetchall()
 
 
 async def select_names(

@@ -204,7 +204,7 @@ class Downloader(StageLoop[Download]):
             seconds = min(max(rest.seconds, SHORTEST_REST), LONGEST_REST)
             return _rested(task, journey, seconds, rest.message)
         except DomainInactive as error:
-            # the scheduler leaves it alone until somebody switches the domain on again
+            # the scheduler skips it until the domain is enabled again
             return _rested(task, journey, 0.0, error.message)
         except (DatabaseUnavailable, DiskFull) as error:
             return _rested(task, journey, DATABASE_DELAY, error.message)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.logs import get_logger
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
@@ -71,7 +71,7 @@ class StageLoop(ABC, Generic[Result]):
         self._done: list[Result] = []
         self._oldest = 0.0
         self._next_look = 0.0
-        self._patience = Patience(log, f"no tasks to {who.stage} can be claimed now")
+        self._outage = Outage(log, f"no tasks to {who.stage} can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         if hints is not None:
@@ -163,7 +163,7 @@ class StageLoop(ABC, Generic[Result]):
         if is_time:
             self._next_look = now + self._settings.poll_interval
         if self._holdings.may_claim:
-            with self._patience:
+            with self._outage:
                 await self._claim(is_time)
 
     async def _take(

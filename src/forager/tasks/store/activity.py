@@ -70,7 +70,7 @@ _MINUTES: LiteralString = """
 async def sample_attempts(connection: Connection, *, minutes: int, sample: int) -> list[Attempts]:
     """Attempts of the last minutes; of each minute at most `sample` are read.
 
-    How many a fuller minute had is told by the numbers of its first and its last one: numbers are
+    The count of a fuller minute follows from the numbers of its first and its last one: numbers are
     given one after the other.
     """
     return await Rows(connection, Attempts).all(
@@ -113,7 +113,7 @@ async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> 
     return await Rows(connection, Waited).all(
         f"""
         SELECT m.ago,
-               -- of a task that came round again since then nobody knows: it counts as not waiting
+               -- unknown for a task that was visited again since then: it counts as not waiting
                least(%(minutes)s, floor(date_part('epoch', now()
                      - least(t.scheduled_at, a.finished_at)) / 60))::int AS due_ago,
                (count(*) / sum(count(*)) OVER (PARTITION BY m.ago))::float8 AS share

@@ -128,7 +128,7 @@ async def set_terms(
 
 
 async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
-    """Tasks with their open dead letters. Whoever has one under way can write nothing for it."""
+    """Tasks with their open dead letters. Results of visits in progress are rejected."""
     cursor = await connection.execute(
         """
         WITH wanted AS MATERIALIZED (

@@ -169,7 +169,7 @@ async def claim_downloaded(
     waited: float = 0.0,
     region: str | None = None,
 ) -> list[HeldTask]:
-    """Take downloaded tasks in order: `among` these, or any that have `waited` so many seconds."""
+    """Take downloaded tasks in order: `among` these, or any that `waited` this many seconds."""
     chosen: LiteralString = (
         "t.updated_at <= now() - %(waited)s * interval '1 second'"
         if among is None

@@ -1,4 +1,4 @@
-"""The SQL of dead letters: tasks that failed for good, until somebody decides."""
+"""The SQL of dead letters: tasks that failed permanently, until they are retried or dismissed."""
 
 from __future__ import annotations
 

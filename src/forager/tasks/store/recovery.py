@@ -222,7 +222,7 @@ AGEING = (
     Ageing("task_attempts", "finished_at"),
     Ageing("error_logs", "occurred_at"),
     Ageing("extractions", "created_at"),
-    # the open ones wait for somebody to decide, however long that takes
+    # open letters wait for a decision, however long that takes
     Ageing("dead_letters", "resolved_at"),
 )
 

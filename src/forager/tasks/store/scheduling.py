@@ -201,7 +201,7 @@ async def queue_due(
     *,
     stale_after: float,
 ) -> list[int]:
-    """Hand due tasks to the workers: of each domain no more than so many, of all than `limit`."""
+    """Hand due tasks to the workers: up to a number per domain, and up to `limit` in all."""
     return await Values(connection).all(
         _QUEUE_DUE,
         {
@@ -246,7 +246,7 @@ async def count_proxies(connection: Connection, *, stale_after: float) -> dict[s
 async def select_delaying_robots(
     connection: Connection, within: float | None
 ) -> list[tuple[str, bytes]]:
-    """Origins whose robots.txt came within so many seconds, and those files.
+    """Origins whose robots.txt was fetched within this many seconds, and those files.
 
     Most say nothing of a delay; they are empty here.
     """

@@ -193,7 +193,7 @@ async def miss(
 
 
 async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
-    """These will not be tried again unless somebody says so."""
+    """Fail tasks permanently: they are retried only on request."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -271,7 +271,7 @@ async def give_back(
 ) -> list[int]:
     """Return tasks to where they were claimed from, without spending a retry; which ones.
 
-    `ids`: only these; `stopped_only`: those that somebody stopped, which wait as pending.
+    `ids`: only these; `stopped_only`: those that were stopped, which wait as pending.
     """
     move = WITHDRAW if stopped_only else RELEASE
     return await Values(connection).all(

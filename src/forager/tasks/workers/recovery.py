@@ -130,7 +130,7 @@ class TaskRecovery:
         )
 
     async def _recover(self, workers: Sequence[Holder], take: Recover) -> list[RecoveredTask]:
-        """In chunks, and only then forget the workers: their tasks must not be left to nobody."""
+        """In chunks, and delete the workers only then: every held task must keep a known worker."""
         recovered: list[RecoveredTask] = []
         while workers:
             async with self._database.transaction() as connection:
