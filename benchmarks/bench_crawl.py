@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=len(SITES), help="only the first ones")
     options = parser.parse_args()
     rounds: int = options.rounds
-    missing = missing_packages()
+    missing = missing_packages(SITES[: options.sites])
     if missing:
         raise SystemExit(f"needed for this benchmark: apt-get install {' '.join(missing)}")
     install_peers()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+import forager.extract.product
 from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
-from forager.extract.product import merge as confidence
 from forager.extract.product.extract import find_facts
 from forager.extract.product.merge import log_odds, merge
 from forager.extract.product.page import open_page
@@ -27,7 +27,7 @@ from forager.extract.product.page import open_page
 # a right value counts as wrong.
 CALIBRATED = ("price", "currency", "availability", "sku")
 _PULL = 0.3
-_SHIPPED = Path(confidence.__file__).with_name("confidence.json")
+_SHIPPED = Path(forager.extract.product.__file__).with_name("confidence.json")
 _STEPS, _RATE = 20_000, 0.02
 
 

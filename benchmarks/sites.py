@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +54,8 @@ def nginx() -> str | None:
     return shutil.which("nginx", path=_PATH)
 
 
-def missing_packages() -> list[str]:
-    missing = [site.package for site in SITES if not site.folder.is_dir()]
+def missing_packages(sites: Sequence[Site] = SITES) -> list[str]:
+    missing = [site.package for site in sites if not site.folder.is_dir()]
     return missing if nginx() else ["nginx-light", *missing]
 
 

@@ -36,12 +36,15 @@ TABLES = """
     CREATE INDEX ON scrapy.sections USING gin (tsv);
 """
 INSERT_PAGE = """
-    INSERT INTO scrapy.pages (url, status, title, body) VALUES (%s, %s, %s, %s) RETURNING id
+    INSERT INTO scrapy.pages (url, status, title, body) VALUES (%s, %s, %s, %s)
+    ON CONFLICT (url) DO UPDATE SET status = excluded.status -- Scrapy fetches the start twice
+    RETURNING id
 """
 INSERT_SECTION = """
     INSERT INTO scrapy.sections (page_id, position, level, heading, content, tsv)
     VALUES (%s, %s, %s, %s, %s, setweight(to_tsvector('english', %s), 'A')
                                 || to_tsvector('english', %s))
+    ON CONFLICT DO NOTHING
 """
 HEADING = re.compile(r"(#{1,6}) (.+)")
 

@@ -24,7 +24,10 @@ func main() {
 	check(collector.Limit(&colly.LimitRule{DomainGlob: "*", Parallelism: 64}))
 	var pages atomic.Int64
 	collector.OnHTML("a[href]", func(link *colly.HTMLElement) {
-		_ = link.Request.Visit(link.Attr("href")) // an error: known, outside, or forbidden
+		// Colly takes places of one page for pages
+		if target, _, _ := strings.Cut(link.Attr("href"), "#"); target != "" {
+			_ = link.Request.Visit(target) // an error: known, outside, or forbidden
+		}
 	})
 	collector.OnResponse(func(response *colly.Response) {
 		if strings.Contains(response.Headers.Get("Content-Type"), "html") {

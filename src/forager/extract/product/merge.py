@@ -239,7 +239,9 @@ def _doubt_price(chosen: dict[FieldName, Claim]) -> None:
                 del chosen[name]
 
 
-# no reading of a page is certain
+# --- confidences as probabilities -------------------------------------------------------------
+
+# `confidence.json` is written by `benchmarks/calibrate_products.py`. No reading is certain.
 _LEAST, _MOST = 0.02, 0.99
 
 
