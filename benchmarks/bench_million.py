@@ -330,9 +330,12 @@ def measure(folder: Path, pages: int) -> None:
         run = Run(install, probe, pages)
         try:
             time.sleep(2 * PROBE)
-            for phase in (lambda: run.crawl(large), run.refresh, run.delete):
-                phase()
-                write_report(run, machine)
+            run.crawl(large)
+            write_report(run, machine)
+            run.refresh()
+            write_report(run, machine)
+            run.delete()
+            write_report(run, machine)
         finally:
             over.set()
             prober.join()
