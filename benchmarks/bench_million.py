@@ -71,7 +71,7 @@ class Probe:
 
 def refresh(store: forager.Forager) -> None:
     job = store.refresh(SMALL).job.id
-    while store.report(job).job.status in {"pending", "running"}:
+    while store.report(job).job.status in {"pending", "processing"}:
         time.sleep(LOOK / 4)
 
 
