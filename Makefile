@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # more than there are cores, because many tests wait for processes and timers
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services dist test-packages test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -59,6 +59,9 @@ dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, a
 test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
 	@$(BIN)/pytest tests/packages $(ARGS)
 
+test-upgrade: $(READY) ## Upgrade the database under a running worker of each earlier version (needs uv, git history)
+	@$(BIN)/pytest tests/db/old_worker.py $(ARGS)
+
 test-containers: $(READY) ## Build the image and run compose.yaml with podman: core and full profile (needs root)
 	@$(PYTHON) -m venv build/podman-compose && build/podman-compose/bin/pip install --quiet --disable-pip-version-check 'podman-compose==1.6.*'
 	@$(BIN)/pytest tests/containers $(ARGS)
@@ -85,7 +88,7 @@ fuzz: $(READY) ## Look for input that breaks a promise (TARGET=name, MINUTES=1; 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue
 
-bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee and the in-memory limit
+bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee, Colly, spider and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
 
 bench-render: $(READY) ## Measure rendered pages beside Crawlee's PlaywrightCrawler (needs npm, Chromium)

@@ -15,8 +15,10 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.crawls import (
     ARCHIVE_ONLY,
+    DATABASE,
     OF_A_CRAWL,
     Crawl,
+    build_peers,
     crawl_with_forager,
     crawl_with_peer,
     install_peers,
@@ -31,11 +33,15 @@ PAGES = "Forager, archive and ledger only"
 FORAGERS: dict[str, tuple[str, ...]] = {FULL: (), PAGES: ARCHIVE_ONLY}
 
 SCRAPY = "Scrapy, JOBDIR, markdown"
+SAME_WORK = "Scrapy, JOBDIR; markdown, sections, search index in PostgreSQL"
 CONTENDERS: dict[str, tuple[str, ...]] = {
     "the limit (in memory, nothing stored)": ("memory_limit.py",),
     "Scrapy, JOBDIR": ("scrapy_jobdir.py",),
     SCRAPY: ("scrapy_jobdir.py", "markdown"),
+    SAME_WORK: ("scrapy_postgres.py", DATABASE),
     "Crawlee, files": ("crawlee_files.py",),
+    "Colly (Go), files": ("colly_files",),
+    "spider (Rust), files": ("spider_files",),
 }
 
 
@@ -45,10 +51,14 @@ def main() -> None:
     parser.add_argument("--sites", type=int, default=len(SITES), help="only the first ones")
     options = parser.parse_args()
     rounds: int = options.rounds
-    missing = missing_packages()
+    missing = missing_packages(SITES[: options.sites])
     if missing:
         raise SystemExit(f"needed for this benchmark: apt-get install {' '.join(missing)}")
     install_peers()
+    missing_peers = build_peers()
+    for peer, reason in missing_peers.items():
+        CONTENDERS.pop(_name_of(peer))
+        _say(f"{peer} is left out: {reason}")
     report = Report("Crawling: Forager and its peers")
     with TemporaryDirectory(prefix="forager-bench-") as folder:
         report.table(["machine", ""], describe_machine(Path(folder)))
@@ -56,7 +66,13 @@ def main() -> None:
             # the other sites are larger, and vary less
             _compare(site, Path(folder), report, max(1, rounds // 3) if number else rounds)
     _explain(report, rounds)
+    for peer, reason in missing_peers.items():
+        report.text(f"Not measured: {peer}; {reason}.")
     print(report.write("crawl.md"))
+
+
+def _name_of(peer: str) -> str:
+    return next(name for name, (script, *_) in CONTENDERS.items() if script == peer)
 
 
 def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
@@ -161,7 +177,11 @@ def _explain(report: Report, rounds: int) -> None:
     )
     report.text(
         "Every Forager page is durable when it counts: its response is in a synced WARC segment, "
-        "its outlinks, ledger entry and frontier change are in one committed transaction."
+        "its outlinks, ledger entry and frontier change are in one committed transaction. Of the "
+        "peers, only Scrapy has a queue that outlives its process; Colly and spider write one file "
+        "per page and keep everything else in memory. Scrapy with PostgreSQL does the work that "
+        "the full job does, in batches, without an archive of responses and without generations; "
+        "its PostgreSQL is of the same kind, and counted too."
     )
 
 

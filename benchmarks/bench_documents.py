@@ -48,7 +48,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
-from forager.jobs.store import hold_lease
+from forager.jobs.store.leases import hold_lease
 from forager.logs import configure_logs
 from forager.settings import Settings
 

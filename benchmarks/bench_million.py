@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import LiteralString
@@ -330,12 +331,10 @@ def measure(folder: Path, site: Path, pages: int) -> None:
         run = Run(install, probe, pages)
         try:
             time.sleep(2 * PROBE)
-            run.crawl(large)
-            write_report(run, machine)
-            run.refresh()
-            write_report(run, machine)
-            run.delete()
-            write_report(run, machine)
+            phases: list[Callable[[], None]] = [partial(run.crawl, large), run.refresh, run.delete]
+            for phase in phases:
+                phase()
+                write_report(run, machine)
         finally:
             over.set()
             prober.join()

@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+import forager.extract.product
 from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
-from forager.extract.product import confidence
-from forager.extract.product.confidence import log_odds
 from forager.extract.product.extract import find_facts
-from forager.extract.product.merge import merge
+from forager.extract.product.merge import log_odds, merge
 from forager.extract.product.page import open_page
 
 # People left the brand and the GTIN of many pages unmarked, although the pages show them: there,
 # a right value counts as wrong.
 CALIBRATED = ("price", "currency", "availability", "sku")
 _PULL = 0.3
-_SHIPPED = Path(confidence.__file__).with_name("confidence.json")
+_SHIPPED = Path(forager.extract.product.__file__).with_name("confidence.json")
 _STEPS, _RATE = 20_000, 0.02
 
 
@@ -112,6 +111,23 @@ def compare(name: str, judged: Sequence[Judged], model: Model) -> list[str]:
         logarithmic, brier = losses(values, judged)
         cells += [f"{sum(values) / len(values):.1%}", f"{logarithmic:.3f}", f"{brier:.3f}"]
     return cells
+
+
+BINS = (0.98, 0.95, 0.9, 0.0)
+
+
+def reliability(name: str, judged: Sequence[Judged], model: Model) -> list[list[str]]:
+    """A row for each range of shown confidence: how many values, their mean, how many right."""
+    rows, rest = [], [(model.probability(each), each.right) for each in judged]
+    for above, least in zip((1.0, *BINS), BINS, strict=False):
+        part = [(p, right) for p, right in rest if p >= least]
+        rest = [(p, right) for p, right in rest if p < least]
+        if part:
+            mean = sum(p for p, _ in part) / len(part)
+            right = sum(right for _, right in part)
+            shown = f"{least:.0%} to {above:.0%}" if least else f"under {above:.0%}"
+            rows.append([name, shown, str(len(part)), f"{mean:.1%}", f"{right / len(part):.1%}"])
+    return rows
 
 
 def cross_validated(judged: Sequence[Judged]) -> list[float]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +19,14 @@ from forager.db.embedded import join_server
 HERE = Path(__file__).parent
 PEERS = HERE.parent / ".venv-bench"
 LOCK = HERE / "requirements.lock"
+
+# stands for the URL of a PostgreSQL of the same kind as Forager's
+DATABASE = "{database}"
+# how the peers that are not in Python are built, in a folder of the same name
+BUILDS = {
+    "colly_files": ("go", "build", "-o", "{target}/colly_files", "."),
+    "spider_files": ("cargo", "install", "-q", "--locked", "--path", ".", "--root", "{target}/.."),
+}
 
 ARCHIVE_ONLY = ("--no-documents",)
 # processes of a crawl by a word of their command lines
@@ -57,17 +67,23 @@ def crawl_with_forager(
 
 
 def crawl_with_peer(
-    script: str,
+    peer: str,
     words: Sequence[str],
     url: str,
     folder: Path,
     parts: Mapping[str, str] | None = None,
 ) -> Crawl:
-    with TemporaryDirectory(dir=folder) as storage:
-        program = [str(PEERS / "bin/python"), str(HERE / "contenders" / script)]
-        command = [*program, url, storage, *words]
+    """`peer` is a Python script, or a program that was built; for `DATABASE` it gets a server."""
+    with TemporaryDirectory(dir=folder) as storage, ExitStack() as stack:
+        python = [str(PEERS / "bin/python"), str(HERE / "contenders" / peer)]
+        program = python if peer.endswith(".py") else [str(PEERS / "bin" / peer)]
+        server = stack.enter_context(join_server(Path(storage))) if DATABASE in words else None
+        given = [server.url if server and word is DATABASE else word for word in words]
         usage = run_measured(
-            command, env={**os.environ, "CRAWLEE_STORAGE_DIR": storage}, parts=parts
+            [*program, url, storage, *given],
+            also=server.pid if server else None,
+            env={**os.environ, "CRAWLEE_STORAGE_DIR": storage},
+            parts=parts,
         )
     answer = json.loads(usage.output.splitlines()[-1])
     return Crawl(answer["pages"], answer["seconds"], usage)
@@ -82,3 +98,22 @@ def install_peers() -> None:
     pip = [str(PEERS / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--require-hashes", "--requirement", str(LOCK)], check=True)
     ready.touch()
+
+
+def build_peers() -> dict[str, str]:
+    """Build the peers that are not in Python; why those are missing that could not be built."""
+    missing = {}
+    for peer, (tool, *_) in BUILDS.items():
+        if shutil.which(tool) is None:
+            missing[peer] = f"{tool} is not installed"
+        elif _build(peer).returncode:
+            missing[peer] = f"{tool} could not build it"
+    return missing
+
+
+def _build(peer: str) -> subprocess.CompletedProcess[bytes]:
+    """Does little where nothing has changed since."""
+    command = [word.format(target=PEERS / "bin") for word in BUILDS[peer]]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(PEERS / "cargo")}
+    folder = HERE / "contenders" / peer
+    return subprocess.run(command, cwd=folder, env=environment, check=False)

@@ -1,7 +1,7 @@
 """How good search is on real documentation: python -m benchmarks.quality_search QUERIES
 
 QUERIES is a JSON file: per site, keywords and questions, each with a pattern of the URLs that
-answer it. Sites are Debian packages; they are crawled once into the folder FORAGER_SEARCH_BENCH
+answer it. Sites are Debian packages; they are crawled once into the folder SEARCH_BENCH_CACHE
 (`/var/tmp/forager-search` by default), which later runs use again.
 """
 
@@ -30,7 +30,7 @@ from forager.documents.search.semantic import Embedding
 from forager.logs import configure_logs
 from forager.settings import Settings
 
-CACHE = Path(os.environ.get("FORAGER_SEARCH_BENCH", "/var/tmp/forager-search"))
+CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
 OWN_QUERIES = Path(__file__).parent / "search_queries.json"
 DEPTH = 10
 # what the tables cannot say

@@ -46,7 +46,7 @@ def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
         ready = cache / f"{site.name}.crawled"
         if ready.exists():
             continue
-        folder = _unpacked(cache, site.package) / "usr/share/doc" / site.folder
+        folder = unpacked(cache, site.package) / "usr/share/doc" / site.folder
         with served(Site(site.package, folder, site.start)) as url:
             done = crawl_with_forager(url, home, ("--source", site.name))
         print(f"{site.name}: {done.pages} pages in {done.seconds:.0f} s", file=sys.stderr)
@@ -54,7 +54,8 @@ def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
     return home
 
 
-def _unpacked(cache: Path, package: str) -> Path:
+def unpacked(cache: Path, package: str) -> Path:
+    """The files of a Debian package, downloaded once."""
     folder = cache / "sites" / package
     if not folder.is_dir():
         debs = cache / "debs"

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    server {{ listen 127.0.0.1:{port}; root {root}; index index.html; }}
+    server {{ listen 127.0.0.1:{port}; root {root}; index index.html; {headers} }}
 }}
 """
 
@@ -54,8 +54,8 @@ def nginx() -> str | None:
     return shutil.which("nginx", path=_PATH)
 
 
-def missing_packages() -> list[str]:
-    missing = [site.package for site in SITES if not site.folder.is_dir()]
+def missing_packages(sites: Sequence[Site] = SITES) -> list[str]:
+    missing = [site.package for site in sites if not site.folder.is_dir()]
     return missing if nginx() else ["nginx-light", *missing]
 
 
@@ -63,13 +63,16 @@ _PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
 
 
 @contextmanager
-def served(site: Site) -> Iterator[str]:
+def served(site: Site, *, validators: bool = True) -> Iterator[str]:
     """The site behind nginx, for as long as the block runs; its start URL."""
+    headers = "" if validators else 'etag off; add_header Last-Modified "";'
     with TemporaryDirectory(prefix="forager-nginx-") as folder:
         port = _free_port()
         configuration = Path(folder) / "nginx.conf"
         configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=port, root=site.folder, user=_user()),
+            CONFIGURATION.format(
+                folder=folder, port=port, root=site.folder, user=_user(), headers=headers
+            ),
             encoding="utf-8",
         )
         program = [nginx() or "nginx", "-c", str(configuration)]

@@ -20,7 +20,7 @@ from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
-from forager.jobs.store import hold_lease
+from forager.jobs.store.leases import hold_lease
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 HTML = "text/html; charset=utf-8"

@@ -13,10 +13,10 @@ from forager.db.ids import new_id
 from forager.documents.page import NewPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
-from forager.jobs import store as job_store
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
+from forager.jobs.store import leases
 from forager.settings import Settings
 
 WHEN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -136,7 +136,7 @@ class Crawl:
     async def finish(self) -> str | None:
         """Complete the job as a runner does."""
         async with self.crawls.database.transaction() as connection:
-            await job_store.hold_lease(connection, self.context.lease)
+            await leases.hold_lease(connection, self.context.lease)
             reason = await self.writer.finish(connection)
             await self.crawls.queue.complete(
                 connection, self.context.lease, stop_reason=reason or "finished"

@@ -23,8 +23,10 @@ from forager.fetch.proxies.service import Proxies, ProxyChanges, parse_address
 from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
 from forager.images.files import image_path, open_image_files
+from forager.outbox.store import record_responses
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import roll_out
+from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.products.visit import ReadPage
 from forager.products.writer import write_pages
 from forager.secrets import Vault
@@ -32,6 +34,7 @@ from forager.settings import Settings
 from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks
+from forager.webhooks.posting import Posted
 from forager.webhooks.service import NewWebhook, Webhooks
 
 LAMPS, CHAIRS, KIOSK = "lamps.example.org", "chairs.example.com", "kiosk.example"
@@ -105,7 +108,7 @@ async def fill_catalogue(database: Database, settings: Settings) -> dict[str, st
     await _images(database, settings, product_id)
     await _network(database, settings)
     await _parsers(database, settings)
-    webhook_id = await _webhooks(database, settings)
+    webhook_id, message_id = await _webhooks(database, settings)
     await holds.resume(Selection())
     await holds.pause(Selection(ids=(ids[3],)))
     return {
@@ -128,6 +131,9 @@ async def fill_catalogue(database: Database, settings: Settings) -> dict[str, st
         "parsers": "/parsers",
         "webhooks": "/webhooks",
         "webhook": f"/webhooks/{webhook_id}",
+        "webhook-message": f"/webhooks/{webhook_id}/messages/{message_id}",
+        "alerts": "/alerts",
+        "settings": "/settings?changed=yes",
     }
 
 
@@ -269,7 +275,7 @@ async def _failures(connection: Connection) -> None:
             ('chairs.example.com', 'download', 'network', 'timeout',
              'no answer within 30 s', 2),
             ('kiosk.example', 'parse', 'validation', 'validation',
-             'the page looks like a product, but says neither price nor SKU', 1)
+             'the page looks like a product, but states neither a price nor a SKU', 1)
           ) AS w (domain, stage, type, kind, message, times) ON w.domain = d.domain_name
          CROSS JOIN generate_series(1, w.times) AS n
         """
@@ -286,7 +292,7 @@ async def _failures(connection: Connection) -> None:
                 ('https://chairs.example.com/folding-stool', 'http_client',
                  'the server answered 404 Not Found'),
                 ('https://kiosk.example/item/stapler-no.-9', 'validation',
-                 'the page looks like a product, but says neither price nor SKU')
+                 'the page looks like a product, but states neither a price nor a SKU')
               ) AS w (url, kind, message)
              WHERE t.url = w.url
             RETURNING t.id, t.domain_id, t.url, w.kind, w.message
@@ -424,12 +430,15 @@ async def _parsers(database: Database, settings: Settings) -> None:
         )
 
 
-async def _webhooks(database: Database, settings: Settings) -> int:
+async def _webhooks(database: Database, settings: Settings) -> tuple[int, int]:
     webhooks = Webhooks(database, Vault(settings))
     kinds = ("product.price_changed", "product.availability_changed")
     made = await webhooks.add(NewWebhook("https://hooks.example.org/prices", kinds))
     other = await webhooks.add(NewWebhook("https://ops.example.org/alerts", ("parser.degraded",)))
     await webhooks.disable(other.webhook.id, "it answered 410 Gone")
+    await webhooks.add(NewWebhook("mailto:prices@example.org"))
+    await add_alert(database, NewAlert(AlertKind.PRICE_BELOW, amount=Decimal(40), currency="EUR"))
+    await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK, brand="Lumen & Co"))
     async with database.transaction() as connection:
         await connection.execute(
             """
@@ -447,7 +456,15 @@ async def _webhooks(database: Database, settings: Settings) -> int:
             """,
             (made.webhook.id,),
         )
-    return made.webhook.id
+        [(message_id,)] = await _rows(
+            connection, "SELECT max(id) FROM outbox WHERE last_error IS NOT NULL"
+        )
+        posted = Posted(
+            500, "the receiver answered 500", 0.34, None, {"Server": "nginx"}, '{"error": "full"}'
+        )
+        for attempt in (6, 7, 8):
+            await record_responses(connection, {message_id: posted.record(attempt)})
+    return made.webhook.id, message_id
 
 
 async def _product(database: Database, thing: Thing) -> int:

@@ -26,17 +26,20 @@ from playwright.async_api import Browser, Page
 
 from demo_catalogue import fill_catalogue
 from forager import demo
+from forager.access.caller import LOCAL
 from forager.analytics.sync import sync
+from forager.crawl.templates import save_template
 from forager.db.database import open_database
 from forager.settings import Settings
 from parsers.archived_kiosk import Kiosk, item
-from web.browser import DESKTOP, PHONE, open_browser
+from web.browser import PHONE, open_browser
 
 FOLDER = Path("build/screenshots")
 PORT = 8798
 ADDRESS = f"http://127.0.0.1:{PORT}"
 BUNDLED = f"http://127.0.0.1:{demo.PORT}"
 HEIGHT = 900
+WIDE = 1440
 PATIENCE = 300
 # one that comes in several versions
 PARSERS = "parsers.kiosk_parsers"
@@ -50,6 +53,8 @@ async def main() -> None:
         pages = await _demo_data(browser)
         async with open_database(settings) as database:
             pages |= await fill_catalogue(database, settings)
+            options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
+            await save_template(database, LOCAL, "nightly docs", options)
             await Kiosk(database, settings).archive([(n, item(n, was="£9")) for n in range(1, 9)])
             await sync(database, settings)
         await _run_audit(browser)
@@ -105,7 +110,9 @@ async def _demo_data(browser: Browser) -> dict[str, str]:
         "job": job,
         "job-pages": f"{job}/pages",
         "job-events": f"{job}/events",
-        "new-crawl": "/new-crawl",
+        "new-crawl": "/new-crawl?template=nightly docs",
+        "overview-day": "/?range=1440",
+        "source-tree": "/sources/demo/tree",
         "sources": "/sources",
         "source": "/sources/demo",
         "source-pages": "/sources/demo/pages",
@@ -227,7 +234,7 @@ async def _take(
     pages: dict[str, str],
     *,
     before: Callable[[Page], Awaitable[None]] = _nothing,
-    widths: tuple[int, ...] = (DESKTOP, PHONE),
+    widths: tuple[int, ...] = (WIDE, PHONE),
 ) -> None:
     wanted = {name: path for name, path in pages.items() if _is_wanted(name)}
     for scheme, width in itertools.product(("light", "dark"), widths):

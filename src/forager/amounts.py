@@ -1,10 +1,11 @@
-"""Durations and sizes as people write them: 30d, 90min, 10GB, 512MiB."""
+"""Durations, sizes and amounts of money as people write them: 30d, 10GB, 512MiB, 49.90."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 
 from forager.errors import InvalidInput
 
@@ -43,6 +44,16 @@ def size_in_words(size: int) -> str:
         if size >= _BYTES[unit.lower()]:
             return f"{size / _BYTES[unit.lower()]:.1f} {unit}"
     return f"{size} B"
+
+
+def amount_text(value: Decimal) -> str:
+    """An amount without the zeros that only its column adds: 49.90 of 49.9000, 5 of 5.0000."""
+    text = f"{value:f}"
+    if "." not in text:
+        return text
+    whole, _, decimals = text.partition(".")
+    decimals = decimals.rstrip("0")
+    return f"{whole}.{decimals.ljust(2, '0')}" if decimals else whole
 
 
 def _parse(text: str, units: Mapping[str, int], what: str, examples: str) -> float:

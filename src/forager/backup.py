@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +34,8 @@ from forager.settings import Settings
 DUMP = "database.dump"
 ARCHIVE = "archive"
 PRODUCTS = archiving.FOLDER
+# In the list of a dump: embeddings are computed again, and a server may lack pgvector.
+_VECTORS = re.compile(r" EXTENSION (- )?vector\b|\bsection_vectors\b")
 
 # what is being done, and how many files it has copied so far
 Progress = Callable[[str, int], None]
@@ -96,9 +100,7 @@ def restore(settings: Settings, folder: Path, *, progress: Progress = _no_progre
         products = _copy_products(folder / PRODUCTS, archiving.archive_folder(settings), progress)
         progress("restoring the database", 0)
         key = _copy_key(folder, settings.home)
-        # an empty name is taken from the environment, like the rest
-        arguments = ("--no-owner", "--exit-on-error", "--single-transaction", "--dbname=")
-        run_tool(settings, server.url, "pg_restore", *arguments, str(folder / DUMP))
+        _load(settings, server.url, folder / DUMP)
         return Copied(current_version(server.url) or "", files, key, products)
 
 
@@ -151,6 +153,20 @@ def _dump(settings: Settings, target: Path) -> str:
     part.chmod(0o600)
     put_in_place(part, target)
     return schema
+
+
+def _load(settings: Settings, url: str, dump: Path) -> None:
+    # an empty name is taken from the environment, like the rest
+    arguments = ["--no-owner", "--exit-on-error", "--single-transaction", "--dbname="]
+    with tempfile.NamedTemporaryFile("w", suffix=".list") as chosen:
+        if not has_pgvector(url):
+            contents = run_tool(settings, url, "pg_restore", "--list", str(dump))
+            chosen.writelines(
+                line for line in contents.splitlines(True) if not _VECTORS.search(line)
+            )
+            chosen.flush()
+            arguments.append(f"--use-list={chosen.name}")
+        run_tool(settings, url, "pg_restore", *arguments, str(dump))
 
 
 def _require_archive(folder: Path | None, url: str) -> None:
@@ -219,6 +235,12 @@ def _copy_new(source: Path, target: Path) -> bool:
     return True
 
 
+def has_pgvector(url: str) -> bool:
+    with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        cursor = connection.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
+        return cursor.fetchone() is not None
+
+
 def has_archived_records(url: str) -> bool:
     """Whether there is a segment that responses were written to."""
     with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
@@ -248,13 +270,17 @@ class DumpFailed(ForagerError):
     """A dump was not made, or not read back."""
 
 
-def run_tool(settings: Settings, url: str, name: str, *arguments: str) -> None:
-    """Run `pg_dump` or `pg_restore`. No password is among its arguments, which others can see."""
+def run_tool(settings: Settings, url: str, name: str, *arguments: str) -> str:
+    """Run `pg_dump` or `pg_restore` and return its output.
+
+    No password is among its arguments, which others can see.
+    """
     command = [str(_find(settings, name)), "--no-password", *arguments]
     try:
-        subprocess.run(
+        done = subprocess.run(
             command, env=_environment(url), check=True, capture_output=True, timeout=LIMIT
         )
+        return done.stdout.decode("utf-8", "replace")
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode("utf-8", "replace").strip()[-2000:]
         raise DumpFailed(f"{name} failed: {words}") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from forager.analytics.lake import read_manifest
 from forager.db.database import Database
-from forager.parquet import load_pyarrow
+from forager.row_files import load_pyarrow
 from products.rows import add_product
 
 

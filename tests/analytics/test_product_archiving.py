@@ -15,9 +15,9 @@ from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotFound
 from forager.images.files import BucketImageFiles
-from forager.parquet import load_pyarrow
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
+from forager.row_files import load_pyarrow
 from forager.settings import Settings
 from products.rows import add_product
 

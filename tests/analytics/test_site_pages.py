@@ -16,7 +16,7 @@ from forager.analytics import sync as merging
 from forager.analytics.lake import NAME, LakeFile, Manifest, lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.db.database import Database
-from forager.parquet import load_pyarrow
+from forager.row_files import load_pyarrow
 from forager.settings import Settings
 
 PROCESS = Path(__file__).with_name("sync_process.py")

@@ -6,7 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from built_site import SOURCE, Crawls, rows_of
+from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.keys import create_key
+from forager.crawl.templates import save_template
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.fetch.domains.service import Domains
@@ -16,6 +18,7 @@ from forager.jobs.queue import Queue
 from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from images.stored_image import store_image
 from products.product_shop import Shop, lamp
@@ -23,9 +26,12 @@ from products.product_shop import Shop, lamp
 METHODS = ("get", "post", "put", "patch", "delete")
 
 # Paths with these are answered to their owner alone; what the others name is the installation's.
-OWNED = frozenset({"job_id", "crawl_id", "source_id"})
+OWNED = frozenset({"job_id", "crawl_id", "source_id", "template"})
+# saves what is named under the caller's own name
+SAVES = ("PUT", "/api/v1/crawl-templates/{template}")
 SHARED = frozenset(
-    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "rule_id", "name",
+    {"product_id", "position", "task_id", "error_id", "letter_id", "webhook_id", "message_id",
+     "rule_id", "name",
      "host", "proxy_id", "key_id", "user_id"}
 )  # fmt: skip
 
@@ -54,10 +60,13 @@ async def furnish(
     proxy = await Proxies(database, Vault(settings)).add(spec)
     other = await create_key(database, "other")
     job_id = str(running.context.job.id)
+    saver = LOCAL if owner is None else Caller(owner, Scope.OPERATE)
+    await save_template(database, saver, "nightly", {"max_pages": 5})
     return {
         "job_id": job_id,
         "crawl_id": job_id,
         "source_id": SOURCE,
+        "template": "nightly",
         "host": "furnished.example.org",
         "proxy_id": str(proxy.id),
         "key_id": other.key.id,
@@ -83,6 +92,9 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
     )
     issued = await Webhooks(database, Vault(settings)).add(NewWebhook("https://hooks.example.org/"))
     rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
+    async with database.transaction() as connection:
+        await record_events(connection, [NewEvent(EventKind.DOMAIN_RECOVERED, None, None, {})])
+    [(message,)] = await rows_of(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")
     return {
         "product_id": str(product_id),
         "position": "0",
@@ -90,6 +102,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
         "error_id": str(error),
         "letter_id": str(await add_letter(database)),
         "webhook_id": str(issued.webhook.id),
+        "message_id": str(message),
         "rule_id": str(rule.id),
         "name": "generic",
     }

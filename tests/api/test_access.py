@@ -143,6 +143,7 @@ ADMIN: list[tuple[str, str, Any]] = [
     ("POST", "/api/v1/jobs/prune", {}),
     ("POST", "/api/v1/domains", {"host": "a.example"}),
     ("PATCH", "/api/v1/domains/a.example", {"delay": 1}),
+    ("PATCH", "/api/v1/domains", {"hosts": ["a.example"], "delay": 1}),
     ("POST", "/api/v1/domains/a.example/unblock", None),
     ("POST", "/api/v1/proxies", {"url": "http://p.example:1"}),
     ("DELETE", "/api/v1/proxies/1", None),

@@ -223,6 +223,15 @@ async def test_domains_and_proxies(api: Api) -> None:
         "shop.example.org"
     )
     assert len((await api.get("/api/v1/domains?active=false")).json["items"]) == 1
+    await api.post("/api/v1/domains", {"host": "other.example"})
+    several = {"hosts": ["*.example.org", "other.example"], "delay": 4}
+    changed = (await api.send("PATCH", "/api/v1/domains", several)).json
+    assert {each["host"]: each["delay"] for each in changed["items"]} == {
+        "shop.example.org": 4, "other.example": 4
+    }  # fmt: skip
+    assert (
+        await api.send("PATCH", "/api/v1/domains", {**several, "hosts": ["*.nowhere"]})
+    ).status == 404
     assert (await api.post(f"{domain}/unblock")).json["slow_delay"] == 0
     for host in (NASTY, "..", "a b"):
         assert (await api.post("/api/v1/domains", {"host": host})).status == 422

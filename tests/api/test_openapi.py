@@ -64,20 +64,19 @@ MAX_HEAD = 16_384
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("with_key", [True, False])
-def test_no_answer_is_outside_the_description(target: Target, with_key: bool) -> None:
-    schema = schemathesis.openapi.from_url(f"{target.address}/api/openapi.json")
+def test_no_answer_is_outside_the_description(target: Target) -> None:
+    document = requests.get(f"{target.address}/api/openapi.json", timeout=60).json()
+    schema = schemathesis.openapi.from_dict(document)
     tried = set()
-    with requests.Session() as session:
-        if with_key:
-            session.headers["Authorization"] = f"Bearer {target.key}"
+    with requests.Session() as stranger, requests.Session() as session:
+        session.headers["Authorization"] = f"Bearer {target.key}"
         for result in schema.get_all_operations():
             assert isinstance(result, Ok)
             operation = result.ok()
-            _try(operation, target, session, EXAMPLES if with_key else 1)
+            _try(operation, target, stranger, 1)
+            _try(operation, target, session, EXAMPLES)
             tried.add((operation.method.upper(), operation.path))
-    described = operations(requests.get(f"{target.address}/api/openapi.json", timeout=60).json())
-    assert tried >= {(method, path) for method, path, _ in described}
+    assert tried >= {(method, path) for method, path, _ in operations(document)}
 
 
 def _try(operation: Any, target: Target, session: requests.Session, examples: int) -> None:

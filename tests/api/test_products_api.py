@@ -109,7 +109,11 @@ async def test_a_product_in_full(api: Api, shop: Shop) -> None:
     answer = await api.get(f"/api/v1/products/{written.product_id}")
     found = answer.json
     assert (found["price"], found["currency"], found["rating"]) == ("44.90", "EUR", "4.50")
-    assert found["evidence"]["price"] == {"confidence": 0.9, "origin": "json-ld:Product"}
+    assert found["evidence"]["price"] == {
+        "confidence": 0.9,
+        "origin": "json-ld:Product",
+        "place": None,
+    }
     assert "<img" in found["name"]
     assert answer.headers["Content-Type"] == "application/json"
     assert found["history"]["lowest"] == "44.90"

@@ -130,6 +130,10 @@ async def test_messages_are_sent_listed_and_sent_again(
     receiver.answer = answering(200)
     await Deliverer(database, settings).run_once()
     assert len((await api.get(f"{path}/deliveries?state=sent")).json["items"]) == 1
+    shown = (await api.get(f"{path}/deliveries/{waiting['id']}")).json
+    assert shown["payload"]["product"]["id"] == product
+    assert [each["status"] for each in shown["responses"]] == [200, 500]
+    assert (await api.get(f"{path}/deliveries/999999")).status == 404
     disabled = (await api.post(f"{path}/disable", {"reason": "<i>moved</i>"})).json
     assert (disabled["active"], disabled["disabled_reason"]) == (False, "<i>moved</i>")
     assert (await api.post(f"{path}/retry")).status == 409

@@ -10,17 +10,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
 import orjson
 import pytest
+from pydantic import SecretStr
 
 from crawl.crawling import Crawls
+from forager import backup
 from forager.backup import copy_tree, restore, save
 from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
 from forager.db.schema import SCHEMA_VERSION
+from forager.documents.store import embeddings
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
@@ -28,6 +32,13 @@ from forager.products.archiving import archive_folder
 from forager.secrets import Vault
 from forager.settings import Settings
 from servers.site import Page, Site, html
+from support.databases import (
+    Databases,
+    administration,
+    create_database,
+    drop_database,
+    with_database,
+)
 
 FORAGER = Path(sys.executable).parent / "forager"
 PATIENCE = 300.0
@@ -174,6 +185,51 @@ async def test_products_that_leave_while_it_is_saved_are_saved(
         "before.parquet",
         "meanwhile.parquet",
     }
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("has_pgvector", [True, False])
+async def test_embeddings_are_restored_where_pgvector_is(
+    database: Database,
+    databases: Databases,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_pgvector: bool,
+) -> None:
+    async with database.transaction() as connection:
+        await embeddings.create_vectors(connection, "model", 3)
+        await embeddings.insert_vectors(connection, [(1, 0), (1, 1)], [(1, 0, 0), (0, 1, 0)])
+        await connection.execute("INSERT INTO domains (domain_name, base_url) VALUES ('a', 'b')")
+    await asyncio.to_thread(save, settings, tmp_path / "kept")
+    if not has_pgvector:
+        monkeypatch.setattr(backup, "has_pgvector", lambda _: False)
+    with empty_database(databases.server) as url:
+        other = settings.model_copy(
+            update={"home": tmp_path / "other", "database_url": SecretStr(url)}
+        )
+        await asyncio.to_thread(restore, other, tmp_path / "kept")
+        async with Database(url, name="forager test") as restored, restored.connection() as them:
+            model = await embeddings.select_model(them)
+            assert model == ("model" if has_pgvector else None)
+            cursor = await them.execute("SELECT domain_name FROM domains")
+            assert await cursor.fetchall() == [("a",)]
+            if has_pgvector:
+                cursor = await them.execute(
+                    "SELECT embedding::text FROM section_vectors ORDER BY 1"
+                )
+                assert await cursor.fetchall() == [("[0,1,0]",), ("[1,0,0]",)]
+
+
+@contextmanager
+def empty_database(server: str) -> Iterator[str]:
+    with administration(server) as connection:
+        name = create_database(connection, "template0")
+        try:
+            yield with_database(server, name)
+        finally:
+            drop_database(connection, name)
 
 
 @pytest.mark.timeout(300)

@@ -174,7 +174,7 @@ def test_a_test_message_says_what_was_answered(
     receiver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(receiver, "--allow-private")
-    assert forager("webhooks", "test", "1").out.startswith("taken (")
+    assert forager("webhooks", "test", "1").out.startswith("accepted (")
     monkeypatch.setattr(Handler, "status", 500)
     refused = forager("webhooks", "test", "1", "--json")
     assert refused.code == 1
@@ -186,7 +186,7 @@ def test_deliveries_are_listed_and_retried(
     receiver: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(receiver, "--allow-private")
-    assert "no such messages" in forager("webhooks", "deliveries", "1").err
+    assert "No messages found" in forager("webhooks", "deliveries", "1").err
     happen(database_url, 2)
     monkeypatch.setattr(Handler, "status", 500)
     assert deliver(database_url) == 0
@@ -200,6 +200,12 @@ def test_deliveries_are_listed_and_retried(
     assert "product.price_changed" in sent.out
     assert "--cursor" in sent.err
     assert forager("webhooks", "retry", "1").out.startswith("0 messages")
+    message = forager("webhooks", "deliveries", "1", "--json").json["items"][0]["id"]
+    shown = forager("webhooks", "delivery", "1", message).out
+    assert all(text in shown for text in ("accepted with 200", "answered 500", "price_changed"))
+    both = forager("webhooks", "delivery", "1", message, "--json").json
+    assert [each["status"] for each in both["responses"]] == [200, 500]
+    assert both["payload"]["kind"] == "product.price_changed"
 
 
 @pytest.mark.parametrize(

@@ -77,14 +77,16 @@ class Deployment:
             raise ContainerError(f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}")
         return done.stdout
 
-    def start(self) -> str:
-        """Create the first key, as the how-to does, and start everything; return the key."""
+    def start(self, settings: str = "") -> str:
+        """Create the first key, add `settings`, start everything, as the how-to; return the key."""
+        self.compose("down", "--volumes", "--timeout", "5")  # of a run that was killed
         self.watch_health()
         self.compose("up", "--detach", "--no-build", "postgres")
         self.wait_until(lambda: self.healthy("postgres"))
         key: str = json.loads(self.forager("keys", "create", "me", "--scope", "admin", "--json"))[
             "key"
         ]
+        (self.folder / "forager.env").write_text(settings)
         self.compose("up", "--detach", "--no-build")
         self.wait_until(lambda: self.healthy("api"))
         return key

@@ -108,16 +108,29 @@ def _host_certificates() -> list[str]:
 def build(name: str, folder: Path, *options: str, files: dict[str, Path] | None = None) -> str:
     """Build an image from a folder with a Dockerfile, with cached layers.
 
-    `files` are copied beside the Dockerfile first: programs that no package contains.
+    `files` are copied beside a copy of the Dockerfile first: programs that no package contains.
     """
+    # the format that keeps HEALTHCHECK
+    command = [
+        "buildah",
+        "bud",
+        "--isolation",
+        "chroot",
+        "--layers",
+        "--quiet",
+        "--format",
+        "docker",
+    ]
+    command += [*options, "--tag", name]
+    if not files:
+        run([*command, folder])
+        return name
     with tempfile.TemporaryDirectory(prefix="forager-image-") as context:
         shutil.copytree(folder, context, dirs_exist_ok=True)
-        for target, source in (files or {}).items():
+        for target, source in files.items():
             copy = shutil.copytree if source.is_dir() else shutil.copy2
             copy(source, Path(context, target))
-        bud = ["buildah", "bud", "--isolation", "chroot", "--layers", "--quiet"]
-        # the format that keeps HEALTHCHECK
-        run([*bud, "--format", "docker", *options, "--tag", name, context])
+        run([*command, context])
     return name
 
 

@@ -13,12 +13,14 @@ import sys
 from forager.db.database import open_database
 from forager.jobs.supervisor import Supervisor
 from forager.logs import configure_logs
+from forager.render.finding import find_browser
 from forager.settings import Settings
 
 
 async def main(settings: Settings) -> None:
     async with open_database(settings, name="forager worker") as database:
-        supervisor = Supervisor(database, settings)
+        renders = find_browser(settings).path is not None
+        supervisor = Supervisor(database, settings, renders=renders)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, supervisor.stop)
         print(supervisor.worker_id, flush=True)
         await supervisor.run()

@@ -34,7 +34,7 @@ async def test_a_slow_host_is_named_while_nothing_is_committed(crawls: Crawls, s
     report = await report_while_running(crawls, f"{site.url}/", delay=40.0)
     assert report.wait is not None
     host = site.url.removeprefix("http://")
-    assert report.wait.words.startswith(f"rate-limited by {host} (one request in 40 s), next")
+    assert report.wait.words.startswith(f"rate-limited by {host} (one request every 40 s), next")
     assert report.pace is not None
 
 

@@ -25,10 +25,10 @@ from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.crawl.export import export
-from forager.crawl.export import store as export_store
 from forager.crawl.export.export import Export, Exported, export_job, export_size
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
+from forager.crawl.store import url_lists as export_store
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.jobs.queue import Queue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import cast
+from uuid import UUID
 
 import psutil
 import pytest
@@ -13,8 +14,11 @@ from forager.archive.options import archive_options
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
 from forager.crawl.explain.explanation import explain
-from forager.jobs.lifecycle import FINISHED
+from forager.crawl.report import CrawlWait, crawl_report
+from forager.fetch.domains.service import DomainChanges, Domains
+from forager.jobs.lifecycle import FINISHED, Status
 from forager.settings import Settings
+from forager.settings.crawling import RenderMode
 from render.conftest import require_browser
 from render.pages import SHOW, SITE, WORDS, shell, shown
 from servers.site import Page, Site, html, tagged, text
@@ -176,3 +180,33 @@ async def test_a_runner_killed_while_it_renders_leaves_nothing_behind(
         await eventually(is_finished)
     crawled = await crawls.look(job_id)
     assert crawled.outcomes(site.url) == {"/": "fetched", "/hangs": "fetched", "/doc": "fetched"}
+
+
+async def test_a_domain_that_never_renders_is_named(crawls: Crawls, site: Site) -> None:
+    await Domains(crawls.database).add(site.url, DomainChanges(render=RenderMode.NEVER))
+    await crawls.run(site.url + "/doc", source="app")
+    found = await explain(crawls.database, crawls.queue, f"{site.url}/doc")
+    name = site.url.removeprefix("http://")
+    assert found.rendering == f"not rendered: the domain {name} is set to render never"
+
+
+async def test_a_crawl_that_always_renders_waits_for_the_worker_with_a_browser(
+    crawls: Crawls, site: Site, settings: Settings
+) -> None:
+    rendered = await crawls.ask(f"{site.url}/doc", render="always")
+    static = await crawls.ask(f"{site.url}/doc", render="never")
+
+    async def ended(job_id: UUID) -> bool:
+        return (await crawls.queue.get(job_id)).status in FINISHED
+
+    with working(settings.model_copy(update={"browser": "none"})):
+        # the later one, so that the first was passed over
+        await eventually(lambda: ended(static))
+        assert [event.move for event in await crawls.queue.events(rendered)] == ["enqueue"]
+        wait = (await crawl_report(crawls.database, crawls.queue, rendered)).wait
+        assert wait == CrawlWait("waiting for a worker that renders (forager worker --render)")
+        with working(settings):
+            await eventually(lambda: ended(rendered))
+    crawled = await crawls.look(rendered)
+    assert crawled.job.status is Status.COMPLETED
+    assert crawled.ledger["rendered_by_reason"] == {"always": 1}

@@ -10,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from forager.db.database import Database
+from forager.db.ids import new_id
 from forager.dispatch.services import dispatch_services
 from forager.doctor.check import Level
 from forager.doctor.server import check_broker
@@ -25,7 +26,7 @@ def test_postgresql_is_the_default() -> None:
 
 def test_celery_needs_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORAGER_DISPATCH", "celery")
-    with pytest.raises(InvalidInput, match="broker_url must say where RabbitMQ is"):
+    with pytest.raises(InvalidInput, match="but broker_url is not set"):
         load_settings()
     monkeypatch.setenv("FORAGER_BROKER_URL", URL)
     assert load_settings().dispatch is Dispatch.CELERY
@@ -47,7 +48,7 @@ def test_children_are_told_the_password(settings: Settings) -> None:
 
 def test_what_runs_beside_the_scheduler(database: Database, settings: Settings) -> None:
     def names(wanted: Settings) -> list[str]:
-        return [service.name for service in dispatch_services(database, wanted)]
+        return [service.name for service in dispatch_services(database, wanted, new_id())]
 
     changes: dict[str, Any] = {"dispatch": Dispatch.CELERY, "broker_url": SecretStr(URL)}
     assert names(settings) == ["dispatch cleanup"]

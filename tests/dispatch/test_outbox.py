@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
 
+from forager.cli.system.worker import scheduler_services
 from forager.db.database import Database
 from forager.dispatch import relay, store
 from forager.dispatch.message import Band, Route, TaskMessage
@@ -17,11 +19,13 @@ from forager.outbox import store as outbox
 from forager.outbox.recovery import OutboxRecovery
 from forager.services.report import identify
 from forager.services.store import upsert_process
+from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.store.hints import HINT_SIZE, touch
 from forager.tasks.workers.recovery import TaskRecovery
+from support.waiting import eventually
 from tasks.tasks_at_hand import execute, make_domain, make_task, value
 
 
@@ -206,6 +210,28 @@ async def test_messages_of_a_dead_relay_are_published_by_another(
     assert [await recovery.run_once(), await recovery.run_once()] == [0, 1], "silent twice"
     assert await runs.run_once() == 1
     assert [each.task_ids for each in broker.published] == [[task_id]]
+
+
+async def test_the_scheduler_command_claims_messages_in_its_own_name(
+    database: Database, by_celery: Settings, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The messages of a scheduler that is killed are recovered by its process id."""
+    task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
+    await told(database, by_celery, task_id)
+    claim, claimants = outbox.claim, []
+
+    async def noted(*args: Any, claimed_by: UUID | None, **options: Any) -> Any:
+        claimants.append(claimed_by)
+        return await claim(*args, claimed_by=claimed_by, **options)
+
+    monkeypatch.setattr(outbox, "claim", noted)
+    process = identify("scheduler", None)
+    async with database.connection() as connection:
+        await upsert_process(connection, process, [])
+    services = scheduler_services(database, by_celery, process.id)
+    async with running(services):
+        await eventually(lambda: broker.published)
+    assert set(claimants) == {process.id}
 
 
 async def test_urgent_tasks_are_published_first(

@@ -51,6 +51,18 @@ MANUAL = {
 }
 
 
+async def test_a_snippet_shows_the_heading_where_only_that_matches(
+    corpus: Corpus, look: Look
+) -> None:
+    await corpus.publish("manual.example", MANUAL)
+    [hit] = (await look("introduction")).items
+    assert (hit.snippet, marked(hit)) == (
+        "Introduction: A manual about databases.", ["Introduction"]
+    )  # fmt: skip
+    [hit] = (await look("dead version")).items[:1]
+    assert hit.snippet == "Every update leaves a dead version of a row."
+
+
 async def test_headings_come_before_texts(corpus: Corpus, look: Look) -> None:
     await corpus.publish("manual.example", MANUAL)
     page = await look("row locks")
@@ -428,9 +440,9 @@ async def test_an_older_generation_is_searched_by_its_number(corpus: Corpus, loo
     await corpus.publish("manual.example", {"/a": [("Sockets", "They close themselves.")]})
     await corpus.publish("manual.example", {"/a": [("Sockets", "Close them by hand.")]})
     now = (await look("sockets", source="manual.example")).items[0]
-    assert (now.generation, now.snippet) == (2, "Close them by hand.")
+    assert (now.generation, now.snippet) == (2, "Sockets: Close them by hand.")
     then = (await look("sockets", source="manual.example", generation=1)).items[0]
-    assert (then.generation, then.snippet) == (1, "They close themselves.")
+    assert (then.generation, then.snippet) == (1, "Sockets: They close themselves.")
     with pytest.raises(NotFound):
         await look("sockets", source="manual.example", generation=3)
     with pytest.raises(InvalidInput):

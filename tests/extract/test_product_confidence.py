@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from forager.extract.product.confidence import calibrated
 from forager.extract.product.extract import find_facts
-from forager.extract.product.merge import merge
+from forager.extract.product.merge import calibrated, merge
 from forager.extract.product.page import open_page
 
 PAGE = open_page(

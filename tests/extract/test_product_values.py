@@ -243,11 +243,14 @@ def test_codes_are_short() -> None:
         "SKU: AB-12",
         4711,
         "924/9556",
+        "TE502955-12\n Housse de chaise, canapé",
         "a sentence of many words that is no code",
         None,
         "x" * 200,
     ]
-    assert [sku_of(each) for each in said] == ["AB-12", "4711", "924/9556", None, None, None]
+    assert [sku_of(each) for each in said] == [
+        "AB-12", "4711", "924/9556", "TE502955-12", None, None, None,
+    ]  # fmt: skip
 
 
 def test_category_paths() -> None:

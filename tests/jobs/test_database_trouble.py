@@ -20,13 +20,13 @@ from forager.db.database import Connection, Database
 from forager.db.embedded import ServerUse, join_server
 from forager.db.ids import new_id
 from forager.errors import DatabaseUnavailable, DiskFull, LeaseLost
-from forager.jobs import store
 from forager.jobs.context import JobContext
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import Completed, JobKind
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
+from forager.jobs.store import moves
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from support.waiting import LIMIT, eventually, gone
@@ -291,7 +291,7 @@ async def test_commits_and_a_completion_whose_answers_are_lost_happen_once(
 async def test_a_claim_whose_answer_is_lost_is_given_back(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = store.claim_jobs
+    real = moves.claim_jobs
     lost: list[UUID] = []
 
     async def claim_and_lose(connection: Connection, **arguments: object) -> list[Job]:
@@ -301,7 +301,7 @@ async def test_a_claim_whose_answer_is_lost_is_given_back(
             raise psycopg.OperationalError("the line went dead after the commit")
         return jobs
 
-    monkeypatch.setattr(store, "claim_jobs", claim_and_lose)
+    monkeypatch.setattr(moves, "claim_jobs", claim_and_lose)
     async with open_shop(database_url, settings) as shop, at_work(shop):
         job_id = await shop.enqueue("count", steps=3)
         job = await shop.ended(job_id)

@@ -11,9 +11,10 @@ from psycopg import AsyncCursor, sql
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
-from forager.jobs import store
 from forager.jobs.job import Lease
 from forager.jobs.queue import Queue
+from forager.jobs.store import failed_runs, moves
+from forager.jobs.store import leases as lease_rows
 
 ROWS = 50_000
 HELD = 500
@@ -93,7 +94,7 @@ async def held_leases(database: Database) -> list[Lease]:
 
 def beat_of(leases: list[Lease]) -> Ask:
     def ask(connection: Connection) -> Awaitable[object]:
-        return store.beat(
+        return lease_rows.beat(
             connection,
             worker_id=leases[0].worker_id,
             ids=[lease.job_id for lease in leases],
@@ -112,8 +113,13 @@ async def test_statements_use_their_indexes(
     claim = await explain(
         database,
         monkeypatch,
-        lambda connection: store.claim_jobs(
-            connection, worker_id=new_id(), kinds=["selftest"], limit=1, schema=SCHEMA_VERSION
+        lambda connection: moves.claim_jobs(
+            connection,
+            worker_id=new_id(),
+            kinds=["selftest"],
+            limit=1,
+            schema=SCHEMA_VERSION,
+            stale_after=60.0,
         ),
     )
     assert "crawl_jobs_claim_idx" in indexes(claim)
@@ -126,7 +132,9 @@ async def test_statements_use_their_indexes(
     assert buffers(beat) < 200
 
     stale = await explain(
-        database, monkeypatch, lambda connection: store.select_stale(connection, stale_after=120)
+        database,
+        monkeypatch,
+        lambda connection: failed_runs.select_stale(connection, stale_after=120),
     )
     assert indexes(stale) == {"crawl_jobs_held_idx"}
     assert scans(stale) == set()
@@ -134,7 +142,7 @@ async def test_statements_use_their_indexes(
     unknown = await explain(
         database,
         monkeypatch,
-        lambda connection: store.select_held_by(connection, leases[0].worker_id),
+        lambda connection: lease_rows.select_held_by(connection, leases[0].worker_id),
     )
     assert indexes(unknown) == {"crawl_jobs_held_idx"}
 

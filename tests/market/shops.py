@@ -19,6 +19,8 @@ PAGE = """<!doctype html><html lang="en"><head><title>{name}</title>
 "name": "{name}", "sku": "{sku}", "offers": {{"@type": "Offer", "price": "{price}",
 "priceCurrency": "EUR", "availability": "https://schema.org/{stock}"}}}}</script></head>
 <body><h1>{name}</h1><p>One of the things that this shop sells.</p></body></html>"""
+# what a shop shows at every URL, with a price that is plausible
+SAME = {"name": "Thing of the day", "sku": "today", "price": "20.00", "stock": "InStock"}
 CAPTCHA = b'<html><body><form id="challenge-form">Are you human?</form></body></html>'
 
 
@@ -30,6 +32,7 @@ class Fault(StrEnum):
     CAPTCHA = "captcha"
     GONE = "404"
     HANGS = "hangs"
+    SAME_PAGE = "same page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class Shop(LoopbackServer):
             return _answer("403 Forbidden", CAPTCHA)
         if self.fault is Fault.GONE or name in self.gone or name not in self.products:
             return _answer("404 Not Found", b"<html><body>not here</body></html>")
+        if self.fault is Fault.SAME_PAGE:
+            return _answer("200 OK", PAGE.format(**SAME).encode())
         truth = self.products[name]
         if self.served[name][-1:] != [truth.shown]:
             self.served[name].append(truth.shown)

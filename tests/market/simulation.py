@@ -38,6 +38,7 @@ SCHEDULE = {
     2: (Fault.CAPTCHA, range(2, 4)),
     3: (Fault.GONE, range(2, 6)),
     4: (Fault.HANGS, range(2, 5)),
+    7: (Fault.SAME_PAGE, range(2, 4)),
 }
 # these are visited through the proxies
 PROXIED = (5, 6)
@@ -136,9 +137,10 @@ class Market:
         return not await self._late()
 
     async def _late(self) -> list[object]:
-        """A shop whose pages are all gone answers too, until its alarm pauses the visits."""
+        """A shop that answers with wrong pages is visited too, until its alarm pauses that."""
         healthy = [shop.host for shop in self.all if shop.fault is None]
-        gone = [shop.host for shop in self.all if shop.fault is Fault.GONE]
+        wrong = (Fault.GONE, Fault.SAME_PAGE)
+        alarming = [shop.host for shop in self.all if shop.fault in wrong]
         return await self.tasks.sql(
             """
             SELECT t.url, t.status, t.scheduled_at - now(), t.next_crawl_at - now(),
@@ -151,7 +153,7 @@ class Market:
                         AND t.started_at > now() - interval '1 hour')
             """,
             healthy,
-            gone,
+            alarming,
         )
 
     async def kill_worker(self) -> None:

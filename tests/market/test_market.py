@@ -22,6 +22,10 @@ async def test_a_market_through_a_day_of_faults(tasks: Tasks) -> None:
             if hour == 4:
                 await market.kill_worker()
             await market.pass_an_hour()
+            if hour == 3:
+                found = await list_alarms(tasks.database)
+                [same] = [alarm for alarm in found if alarm.reason == "same_page"]
+                assert same.domain == market.all[7].host
             if hour == 5:
                 # one shop is known to be ill, and nothing of it was given up
                 [alarm] = [a for a in await list_alarms(tasks.database) if a.reason == "gone"]

@@ -45,6 +45,7 @@ uv venv --quiet --python "$PYTHON" "$HOME/env"
 export VIRTUAL_ENV="$HOME/env"
 uv pip install --quiet "$(ls /dist/*.whl)[{extra}]"
 uv pip check --quiet
+export FORAGER_BROKER_URL=amqp://127.0.0.1// # read when the module of Celery is imported
 "$HOME/env/bin/python" -c 'import {module}'
 "$HOME/env/bin/forager" --version
 """

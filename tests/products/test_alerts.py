@@ -9,7 +9,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.extract.product.record import Availability, Product
+from forager.extract.product.record import Availability, Product, Variant
 from forager.products.alerts import AlertKind, NewAlert, add_alert, delete_alert, list_alerts
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
@@ -197,3 +197,57 @@ async def test_unknown_products_and_domains_are_refused(shop: Shop) -> None:
     for scope in ({"product": "77"}, {"domain": "nowhere.example"}):
         with pytest.raises(NotFound):
             await rule(shop, "back_in_stock", **scope)
+
+
+def in_sizes(**prices: str) -> Product:
+    sizes = [
+        Variant(sku=sku, price=Decimal(price), currency="EUR") for sku, price in prices.items()
+    ]
+    return lamp("10", variants=tuple(sizes))
+
+
+async def events(shop: Shop) -> list[tuple[str, str | None, str | None]]:
+    rows = await shop.rows("SELECT kind, payload FROM catalog_events ORDER BY id")
+    return [(kind, p.get("variant"), p.get("new")) for kind, p in rows[1:]]
+
+
+async def test_a_variant_has_its_own_events_and_alerts(shop: Shop) -> None:
+    await rule(shop, "price_drop", percent=Decimal(5))
+    await rule(shop, "new_low", days=30)
+    for visit in (in_sizes(S="10", L="12"), in_sizes(S="10", L="11"), in_sizes(S="10", L="11.50")):
+        await shop.visit("lamp", visit)
+    assert await events(shop) == [
+        ("product.variant_changed", "L", "11"),
+        ("product.alert", "L", "11"),
+        ("product.alert", "L", "11"),
+        ("product.variant_changed", "L", "11.50"),
+    ]
+    assert [(p["rule"]["kind"], p["percent"]) for p in await alerts(shop)] == [
+        ("price_drop", -8.33), ("new_low", -8.33)
+    ]  # fmt: skip
+
+
+async def test_a_variant_that_changes_with_its_product_is_one_event(shop: Shop) -> None:
+    await rule(shop, "price_drop", percent=Decimal(5))
+    stock = Availability.IN_STOCK
+    for price in ("10", "8"):
+        small = Variant(sku="S", price=Decimal(price), currency="EUR", availability=stock)
+        await shop.visit("lamp", lamp(price, variants=(small,)))
+    assert await events(shop) == [
+        ("product.price_changed", None, "8"), ("product.alert", None, "8")
+    ]  # fmt: skip
+
+
+async def test_a_variant_whose_price_moves_too_far_must_be_seen_twice(shop: Shop) -> None:
+    await shop.visit("lamp", in_sizes(S="10", L="12"))
+    wrong = await shop.visit("lamp", in_sizes(S="10", L="1200"))
+    [problem] = wrong.problems
+    assert (problem.field, problem.rule, wrong.outcome) == ("variants", "step", "suspect")
+    assert problem.message == "the price of L was 12, and is 1200 now"
+    assert await events(shop) == []
+    await shop.visit("lamp", in_sizes(S="10", L="13"))
+    assert await events(shop) == [("product.variant_changed", "L", "13")]
+    for _ in range(2):
+        await shop.visit("lamp", in_sizes(S="10", L="1300"))
+    assert (await events(shop))[1:] == [("product.variant_changed", "L", "1300")]
+    assert await shop.rows("SELECT problems FROM products") == [([],)]

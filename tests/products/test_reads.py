@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
+from forager.amounts import amount_text
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.product.record import Availability, Product, ProductImage
@@ -24,7 +25,6 @@ from forager.products.export import (
     Export,
     ExportContent,
     ExportFormat,
-    amount_text,
     export_products,
     export_size,
 )

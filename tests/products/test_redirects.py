@@ -89,3 +89,42 @@ async def test_a_url_that_redirects_no_longer_has_its_own_product(shop: Shop) ->
     assert await urls(shop) == ["new", "old"]
     assert (await show_product(shop.database, shop.url("old"))).product.name == "Another lamp"
     assert await shop.rows("SELECT url FROM product_aliases") == []
+
+
+async def test_urls_with_one_canonical_url_are_one_product(shop: Shop) -> None:
+    first = await shop.visit("sale/lamp?ref=7", lamp("50"), canonical=shop.url("lamp"))
+    second = await shop.visit("lamp", lamp("50"))
+    third = await shop.visit("lamp?utm=a", lamp("50"), canonical=shop.url("lamp"))
+    assert first.product_id == second.product_id == third.product_id
+    # an alias follows the price of its product
+    await shop.visit("lamp?utm=a", lamp("45"), canonical=shop.url("lamp"))
+    assert await urls(shop) == ["lamp"]
+    assert await prices(shop) == [50, 45]
+    aliases = (await show_product(shop.database, shop.url("lamp?utm=a"))).aliases
+    assert aliases == [shop.url("lamp?utm=a"), shop.url("sale/lamp?ref=7")]
+
+
+async def test_variants_with_one_canonical_url_stay_apart(shop: Shop) -> None:
+    red, blue = lamp("50", sku="L-red", gtin=None), lamp("60", sku="L-blue", gtin=None)
+    pages = [
+        await shop.page(f"lamp?color={n}", each, canonical=shop.url("lamp"))
+        for n, each in enumerate((red, blue))
+    ]
+    for _ in range(2):
+        await shop.write(*pages)
+    assert await urls(shop) == ["lamp", "lamp?color=1"]
+    assert await prices(shop) == [50, 60]
+    # what an alias shows becomes another product
+    await shop.visit("lamp?color=0", blue, canonical=shop.url("lamp"))
+    assert await urls(shop) == ["lamp", "lamp?color=1", "lamp?color=0"]
+
+
+@pytest.mark.parametrize(
+    "canonical",
+    ["https://shop.example/", "https://shop.example/lamps/", "https://other.example/lamp"],
+)
+async def test_canonical_urls_of_other_pages_are_ignored(shop: Shop, canonical: str) -> None:
+    await shop.visit("lamp", lamp("50"), canonical=canonical)
+    unnamed = lamp("50", sku=None, gtin=None)
+    await shop.visit("vase?ref=1", unnamed, canonical=shop.url("vase"))
+    assert await urls(shop) == ["lamp", "vase?ref=1"]

@@ -97,7 +97,7 @@ def beside(database: Database, settings: Settings) -> list[Service]:
     """What `forager worker` runs beside the work, for tasks."""
     services = [Scheduler(database, settings).service(), TaskRecovery(database, settings).service()]
     if settings.dispatch is Dispatch.CELERY:
-        services += dispatch_services(database, settings)
+        services += dispatch_services(database, settings, new_id())
     return services
 
 

@@ -1,4 +1,4 @@
-"""systemd units and Kubernetes manifests, checked with the tools and schemas of their owners."""
+"""Deployment files, checked with the tools and schemas of their owners."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 from forager.cli.main import COMMANDS
 from forager.settings import Settings
-from services.servers.obtaining import need_packages, run
+from services.servers.obtaining import BUILT, build_once, need_packages, need_program, run
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -20,6 +20,9 @@ MANIFEST = yaml.safe_load((DEPLOY / "kubernetes/forager.yaml").read_text())
 POD_OWNERS = [item for item in MANIFEST["items"] if item["kind"] == "Deployment"]
 # the oldest that is supported somewhere, and the newest that the checker knows
 KUBERNETES = ("1.30", "1.34")
+# the types of the version in compose.yaml: the server itself is published only as a binary
+GRAFANA = ("@grafana/schema@12.1.1", "typescript@5.9")
+DASHBOARD_TYPE = "@grafana/schema/dist/types/raw/dashboard/x/dashboard_types.gen"
 
 
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
@@ -54,3 +57,19 @@ def test_pod_is_restricted_and_gets_time_to_stop(item: dict[str, Any]) -> None:
     assert pod["securityContext"]["runAsNonRoot"]
     assert container["securityContext"]["readOnlyRootFilesystem"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_dashboard_has_the_types_of_grafana(tmp_path: Path) -> None:
+    def install(folder: Path) -> None:
+        options = ["--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
+        run([need_program("npm", "Node.js"), "install", *options, str(folder), *GRAFANA])
+
+    modules = build_once(BUILT / "grafana-schema-12.1.1", install) / "node_modules"
+    dashboard = (DEPLOY / "grafana/forager.json").read_text().strip()
+    source = tmp_path / "dashboard.ts"
+    source.write_text(
+        f"import type {{ Dashboard }} from '{modules / DASHBOARD_TYPE}';\n"
+        f"export const dashboard = {dashboard} satisfies Partial<Dashboard>;\n"
+    )
+    compiler = [str(modules / ".bin/tsc"), "--noEmit", "--strict", "--skipLibCheck", str(source)]
+    assert not run(compiler, cwd=tmp_path)

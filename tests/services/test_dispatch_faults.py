@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from forager.db.database import Database
-from forager.db.patience import SAID_EVERY
+from forager.db.outages import SAID_EVERY
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Route, TaskMessage
 from forager.dispatch.relay import Relay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -211,11 +212,34 @@ async def test_products_that_get_the_same_name_are_held(market: Market) -> None:
         read = ReadName(await market.held(id_), "Welcome to our shop")
         async with market.tasks.database.transaction() as connection:
             held_by_visit.append(bool(await hold_same_pages(connection, [read])))
-    assert held_by_visit == [False, False, True, True, True]
+    assert held_by_visit == [False, True, True, True, True]
     [alarm] = await list_alarms(market.tasks.database)
     assert alarm.reason == "same_page"
     product: Product = lamp("15")
     async with market.tasks.database.transaction() as connection:
         fine = ReadName(await market.held(ids[5]), product.name or "")
-        assert await hold_same_pages(connection, [fine]) == set()
+        assert await hold_same_pages(connection, [fine]) == {}
     assert await list_alarms(market.tasks.database) == []
+
+
+async def test_another_product_at_a_url_is_believed_when_it_is_seen_again(market: Market) -> None:
+    ids = await market.open(2)
+    database = market.tasks.database
+    other = ReadName(await market.held(ids[0]), "A vase", "V-1")
+    renamed = replace(other, name="A better lamp", sku=lamp().sku)
+    async with database.transaction() as connection:
+        assert await hold_same_pages(connection, [renamed]) == {}
+        held = await hold_same_pages(connection, [other])
+    assert held == {ids[0]: "the page shows another product than before: A vase"}
+    await market.tasks.sql(
+        """
+        INSERT INTO task_attempts
+               (task_id, domain_id, stage, lease, attempt, outcome, error_message)
+        VALUES (%s, 1, 'parse', 1, 1, 'held', %s)
+        """,
+        ids[0],
+        held[ids[0]],
+    )
+    async with database.transaction() as connection:
+        assert await hold_same_pages(connection, [other]) == {}
+    assert await list_alarms(database) == []

@@ -21,7 +21,7 @@ from forager.jobs import history as timeline
 from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.jobs.store.history import TimelineRow
+from forager.jobs.store.reads import TimelineRow
 from forager.jobs.workers import register
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault
@@ -75,7 +75,7 @@ def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str
 def test_names_are_made_readable() -> None:
     assert event_kind("product.price_changed") == "price changed"
     assert sentence("no rule matches") == "No rule matches"
-    assert sentence("shop.example is switched off") == "shop.example is switched off"
+    assert sentence("shop.example is disabled") == "shop.example is disabled"
     assert actor(f"worker {OWNER}") == "worker …0000000000aa"
     assert actor("somebody else") == "somebody else"
 
@@ -250,7 +250,7 @@ async def test_what_would_happen_depends_on_robots(database: Database) -> None:
     found = await outlook(
         database, NormalisedUrl("https://docs.example.org/a"), agent=AGENT, options=None
     )
-    assert found.checks[-1].words == "one request in 7 s; 0 of 5 connections are in use"
+    assert found.checks[-1].words == "one request every 7 s; 0 of 5 connections are in use"
     await put_robots(database, b"", status=503)
     answer, words = await look(database)
     assert (answer, "robots.txt answered 503" in words) == (Answer.LATER, True)

@@ -174,6 +174,10 @@ async def test_the_overview_shows_tasks_even_where_nothing_was_crawled(
     assert '<a href="/tasks?due=yes">Tasks</a>' in page
     assert "<td>dns</td>" in page
     assert "no scheduler is running" in page
+    day = (await visitor.get("/?range=1440")).text
+    assert "Throughput, last 24 hours" in day
+    assert "1 d ago" in day
+    assert "waiting tasks now 1" in day
 
 
 async def test_the_overview_says_that_all_tasks_are_held(
@@ -195,5 +199,6 @@ async def test_the_overview_names_domains_that_are_parsed_worse_than_usual(
         await record_events(connection, await check_rates(connection, [shop], Settings()))
     await make_task(database, shop, scheduled_in=3600)
     assert (
-        "shop.example: 10% of the last 100 pages were parsed well" in (await visitor.get("/")).text
+        "shop.example: 10% of the last 100 pages were parsed without errors"
+        in (await visitor.get("/")).text
     )

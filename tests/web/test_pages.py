@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
+from io import BytesIO
+from zipfile import ZipFile
 
 import pytest
 
@@ -20,6 +22,7 @@ from forager.jobs.queue import Queue
 from forager.render.records import pack_page
 from forager.render.renderer import RenderedPage
 from forager.settings import Settings
+from forager.web.routes.jobs import EXPORTS, RunningExport
 from web.visitor import Visitor
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -270,6 +273,42 @@ async def test_a_finished_crawl_is_exported_and_its_settings_are_reused(
     form = (await visitor.get(f"/new-crawl?job={job.id}")).text
     assert 'value="7"' in form
     assert all(text in form for text in ("https://docs.example.org/</textarea>", "/old/*", "docs"))
+
+
+async def test_the_pages_of_a_job_are_exported_as_markdown_with_progress(
+    visitor: Visitor, crawls: Crawls
+) -> None:
+    await crawls.crawl({"a": "one", "b/c": "two"})
+    [(job_id,)] = await rows_of(
+        crawls.database, "UPDATE crawl_jobs SET kind = 'crawl' RETURNING id"
+    )
+    async with visitor.session.get(f"/jobs/{job_id}/export?format=markdown") as answer:
+        assert answer.content_type == "application/zip"
+        file = BytesIO(await answer.read())
+    with ZipFile(file) as archive:
+        assert sorted(archive.namelist()) == ["a.md", "b/c.md"]
+        assert "two" in archive.read("b/c.md").decode()
+    assert EXPORTS == []
+    EXPORTS.append(RunningExport(job_id, "WARC", 4, 1))
+    try:
+        page = (await visitor.get(f"/jobs/{job_id}")).text
+    finally:
+        EXPORTS.clear()
+    assert "WARC export: 1 of 4" in page
+    assert "25 %" in page
+    assert "Markdown</a>" in page
+
+
+async def test_a_template_is_saved_loaded_and_deleted(visitor: Visitor) -> None:
+    fields = {"template": "<docs>", "urls": "", "max_pages": "7", "exclude": "/old/*"}
+    wrong = await visitor.act("/new-crawl/template", fields | {"include": "re:("})
+    assert (wrong.status, "/old/*" in wrong.text) == (422, True)
+    saved = await visitor.act("/new-crawl/template", fields | {"headers": "Cookie: a=1"})
+    assert "Template “&lt;docs&gt;” saved without secret values: Cookie." in saved.text
+    loaded = (await visitor.get("/new-crawl?template=%3Cdocs%3E")).text
+    assert all(text in loaded for text in ('value="7"', "/old/*", "&lt;docs&gt;</option>"))
+    await visitor.act("/new-crawl/template/delete", {"template": "<docs>"})
+    assert "&lt;docs&gt;" not in (await visitor.get("/new-crawl")).text
 
 
 async def test_a_page_is_rendered_with_its_code_and_without_its_images(

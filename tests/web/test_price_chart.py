@@ -12,6 +12,7 @@ from forager.api.models import interval_text as interval
 from forager.products.price_history import PriceEntry
 from forager.web.formats import money
 from forager.web.price_chart import price_chart
+from forager.web.routes.products import _drawn, _ranges
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -73,3 +74,17 @@ def test_money_has_two_digits_unless_more_say_something(amount: str, shown: str 
 )
 def test_an_interval_is_as_forms_take_it(seconds: float | None, shown: str) -> None:
     assert interval(seconds) == shown
+
+
+def test_a_time_range_begins_with_the_price_that_was_valid_then() -> None:
+    drawn = _drawn([entry(5, "8"), entry(40, "10"), entry(90, "12")], NOW, 30)
+    assert [each.price for each in drawn] == [Decimal("8"), Decimal("10")]
+    assert drawn[-1].recorded_at == NOW - timedelta(days=30)
+    assert len(_drawn([entry(5, "8"), entry(40, "10")], NOW, None)) == 2
+    tabs = _ranges(7, [entry(5, "8"), entry(100, "10")], NOW, 30)
+    assert [(url, shown) for url, _, shown, _ in tabs] == [
+        ("/products/7?days=30", True),
+        ("/products/7?days=90", False),
+        ("/products/7", False),
+    ]
+    assert _ranges(7, [entry(5, "8")], NOW, None) == []

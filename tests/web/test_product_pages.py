@@ -273,18 +273,21 @@ async def test_a_domain_is_changed_and_its_settings_taken_back(
 ) -> None:
     where = "/domains/shop.example"
     fields = {"delay": "2.5", "concurrency": "3", "active": "yes", "every": "6h", "adaptive": "no",
-              "currency": "eur"}  # fmt: skip
+              "currency": "eur", "render": "always", "render_urls": "/app/*"}  # fmt: skip
     await visitor.act(f"{where}/set", fields)
     set_to = await Domains(database).get("shop.example")
+    assert (set_to.render, set_to.render_urls) == ("always", ["/app/*"])
     assert (set_to.crawl_delay_seconds, set_to.crawl_frequency) == (2.5, 21600)
     assert (set_to.adaptive, set_to.currency, set_to.allow_private) == (False, "EUR", False)
     assert 'value="6h"' in (await visitor.get(where)).text
     await visitor.act(f"{where}/set", {"active": "yes"})
     taken = await Domains(database).get("shop.example")
     assert (taken.crawl_delay_seconds, taken.crawl_frequency, taken.adaptive) == (None, None, None)
+    assert (taken.render, taken.render_urls) == (None, [])
     await visitor.act(f"{where}/unblock")
     assert (await Domains(database).get("shop.example")).blocked_until is None
     assert (await visitor.act(f"{where}/set", {"every": "soon"})).status == 422
+    assert (await visitor.act(f"{where}/set", {"render": "maybe"})).status == 422
 
 
 async def test_a_proxy_hides_its_password_and_is_switched(

@@ -39,7 +39,7 @@ from forager.webhooks.service import (
 from forager.webhooks.signing import verify
 from forager.webhooks.webhook import TOPIC
 from products.rows import add_product
-from webhooks.receiver import Receiver, answering
+from webhooks.receiver import TAKES, Receiver, answering
 
 
 @pytest.fixture
@@ -60,6 +60,11 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 async def listen(webhooks: Webhooks, receiver: Receiver, **options: Any) -> Issued:
     return await webhooks.add(NewWebhook(receiver.url, allow_private=True, **options))
+
+
+def secret_of(issued: Issued) -> str:
+    assert issued.secret is not None
+    return issued.secret
 
 
 async def happen(database: Database, number: int = 1, product_id: int | None = None) -> None:
@@ -108,7 +113,7 @@ async def test_an_event_arrives_whole_and_signed(
     }
     assert got.json["data"] == {"n": 0, "old": "10", "new": "9"}
     assert got.headers["content-type"] == "application/json"
-    verify(issued.secret, got.headers["forager-signature"], got.body)
+    verify(secret_of(issued), got.headers["forager-signature"], got.body)
     (sent,) = (await webhooks.deliveries(issued.webhook.id)).items
     assert got.headers["forager-delivery"] == str(sent.id)
     assert got.headers["forager-attempt"] == "1"
@@ -193,6 +198,31 @@ async def test_what_is_not_taken_waits_and_is_tried_again(
     first, second = receiver.got
     assert first.headers["forager-delivery"] == second.headers["forager-delivery"]
     assert [got.headers["forager-attempt"] for got in receiver.got] == ["1", "2"]
+
+
+async def test_the_last_responses_are_recorded_without_secrets_and_bounded(
+    database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
+) -> None:
+    webhook = (await listen(webhooks, receiver)).webhook
+    await happen(database)
+    body = b"\x1b[2Jno room\x00\n" + b"x" * 5000
+    head = f"HTTP/1.1 503 So\r\nX-Why: full\r\nSet-Cookie: a=b\r\nContent-Length: {len(body)}"
+    receiver.answer = f"{head}\r\n\r\n".encode() + body
+    for _ in range(4):
+        await deliverer.run_once()
+        await rested(database)
+    receiver.answer = TAKES
+    await deliverer.run_once()
+    [message] = (await webhooks.deliveries(webhook.id)).items
+    shown, event = await webhooks.delivery(webhook.id, message.id)
+    assert event is not None
+    last, refused, _ = shown.responses
+    assert [each["attempt"] for each in shown.responses] == [5, 4, 3]
+    assert (last["status"], last["error"]) == (204, None)
+    assert (refused["status"], refused["error"]) == (503, "the receiver answered 503")
+    assert refused["headers"] == {"X-Why": "full", "Content-Length": str(len(body))}
+    assert refused["body"].startswith(" [2Jno room\nxxx")
+    assert len(refused["body"]) < 2048
 
 
 async def test_a_receiver_that_hangs_holds_up_no_other(
@@ -432,9 +462,9 @@ async def test_the_secret_is_sealed_and_shown_once(
         cursor = await connection.execute("SELECT secret FROM webhooks")
         row = await cursor.fetchone()
     assert row is not None
-    assert issued.secret.encode() not in bytes(row[0])
-    assert issued.secret not in repr(await webhooks.get(issued.webhook.id))
-    assert issued.secret not in repr((await webhooks.page()).items)
+    assert secret_of(issued).encode() not in bytes(row[0])
+    assert secret_of(issued) not in repr(await webhooks.get(issued.webhook.id))
+    assert secret_of(issued) not in repr((await webhooks.page()).items)
 
 
 async def test_a_new_secret_signs_the_next_message(
@@ -478,7 +508,7 @@ async def test_a_test_message_is_signed_and_answers_what_happened(
     assert (posted.taken, posted.status) == (True, 204)
     (got,) = receiver.got
     assert got.json["kind"] == delivery.TEST_KIND
-    verify(issued.secret, got.headers["forager-signature"], got.body)
+    verify(secret_of(issued), got.headers["forager-signature"], got.body)
     with pytest.raises(NotFound, match="webhook 999"):
         await send_test(database, settings, 999)
 

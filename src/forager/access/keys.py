@@ -8,13 +8,12 @@ from uuid import UUID
 from forager.access import store
 from forager.access.caller import Caller, Scope, Unauthorised
 from forager.access.key import ApiKey, FoundKey, KeyState, new_credentials, parse_credentials
-from forager.db.cursor import Page, decode_cursor_text, encode_cursor_text
+from forager.db.cursor import Page, check_limit, decode_cursor_text, encode_cursor, page_of
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 
-MAX_LIST = 1000
 MAX_NAME = 200
 LONGEST_LIFE = 10 * 366 * 86400.0
 
@@ -37,16 +36,15 @@ async def create_key(
 ) -> MadeKey:
     """Make a key. Without an owner it gets a new one, who has nothing yet."""
     credentials = new_credentials()
-    async with database.connection() as connection:
-        key = await store.insert_key(
-            connection,
-            key_id=credentials.id,
-            secret_hash=credentials.secret_hash,
-            name=_checked_name(name),
-            user_id=user_id or new_id(),
-            scope=scope,
-            expires_in=_checked_life(expires_in),
-        )
+    key = await database.run(
+        store.insert_key,
+        key_id=credentials.id,
+        secret_hash=credentials.secret_hash,
+        name=_checked_name(name),
+        user_id=user_id or new_id(),
+        scope=scope,
+        expires_in=_checked_life(expires_in),
+    )
     return MadeKey(key, credentials.text)
 
 
@@ -54,20 +52,14 @@ async def list_keys(
     database: Database, *, cursor: str | None = None, limit: int = 50
 ) -> Page[ApiKey]:
     """Keys, newest first, those that no longer work included."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     before = decode_cursor_text(cursor) if cursor else None
-    async with database.connection() as connection:
-        found = await store.select_keys(connection, before=before, limit=limit + 1)
-    if len(found) <= limit:
-        return Page(found, None)
-    last = found[limit - 1]
-    return Page(found[:limit], encode_cursor_text(last.created_at, last.id))
+    found = await database.run(store.select_keys, before=before, limit=limit + 1)
+    return page_of(found, limit, lambda key: encode_cursor(key.created_at, key.id))
 
 
 async def get_key(database: Database, key_id: str) -> ApiKey:
-    async with database.connection() as connection:
-        found = await store.select_key(connection, public_id(key_id))
+    found = await database.run(store.select_key, public_id(key_id))
     if found is None:
         raise _no_such_key(key_id)
     return found
@@ -75,8 +67,7 @@ async def get_key(database: Database, key_id: str) -> ApiKey:
 
 async def revoke_key(database: Database, key_id: str) -> ApiKey:
     """Revoke a key at once and permanently; revoking it again changes nothing."""
-    async with database.connection() as connection:
-        found = await store.revoke_key(connection, public_id(key_id))
+    found = await database.run(store.revoke_key, public_id(key_id))
     if found is None:
         raise _no_such_key(key_id)
     return found
@@ -84,8 +75,7 @@ async def revoke_key(database: Database, key_id: str) -> ApiKey:
 
 async def any_key(database: Database) -> bool:
     """Whether a key was ever made; those that were revoked count, so that nothing opens again."""
-    async with database.connection() as connection:
-        return await store.any_key(connection)
+    return await database.run(store.any_key)
 
 
 async def authenticate(database: Database, text: str) -> Caller:
@@ -93,8 +83,7 @@ async def authenticate(database: Database, text: str) -> Caller:
     credentials = parse_credentials(text)
     if credentials is None:
         raise Unauthorised("this is not an API key", hint=SEND_KEY)
-    async with database.connection() as connection:
-        found = await store.find_key(connection, credentials.id)
+    found = await database.run(store.find_key, credentials.id)
     if found is None or not credentials.proves(found.secret_hash):
         raise Unauthorised("there is no such API key", hint=SEND_KEY)
     return _active(found)
@@ -102,8 +91,7 @@ async def authenticate(database: Database, text: str) -> Caller:
 
 async def caller_of(database: Database, key_id: str) -> Caller:
     """Who holds the key of this id; only for who has proved before that it is theirs."""
-    async with database.connection() as connection:
-        found = await store.find_key(connection, key_id)
+    found = await database.run(store.find_key, key_id)
     if found is None:
         raise Unauthorised("there is no such API key", hint=SEND_KEY)
     return _active(found)

@@ -11,7 +11,7 @@ from forager.access.quota import NO_QUOTA, Grant, Quota, Usage
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, Option
-from forager.jobs import store as jobs_store
+from forager.jobs.store import moves
 
 # how soon a job may have ended, so that there is room for another
 JOB_PATIENCE = 30.0
@@ -25,14 +25,12 @@ async def get_quota(database: Database, user_id: UUID) -> Quota:
 
 
 async def get_usage(database: Database, user_id: UUID) -> Usage:
-    async with database.connection() as connection:
-        return await store.select_usage(connection, user_id)
+    return await database.run(store.select_usage, user_id)
 
 
 async def set_quota(database: Database, user_id: UUID, quota: Quota) -> Quota:
     """Set all limits of an owner; those that are None are lifted."""
-    async with database.connection() as connection:
-        await store.upsert_quota(connection, user_id, _checked(quota))
+    await database.run(store.upsert_quota, user_id, _checked(quota))
     return quota
 
 
@@ -76,7 +74,7 @@ async def grant_pages(connection: Connection, job_id: UUID, grant: Grant) -> Non
         "granted_on": grant.day.isoformat(),
         "spent_before": grant.spent_before,
     }
-    await jobs_store.merge_payload(connection, job_id, granted)
+    await moves.merge_payload(connection, job_id, granted)
 
 
 async def lock_owner(connection: Connection, caller: Caller) -> None:

@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.access.key import ApiKey, FoundKey
 from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 # --- keys ----------------------------------------------------------------------------------------
 
@@ -32,8 +31,7 @@ async def insert_key(
     scope: str,
     expires_in: float | None,
 ) -> ApiKey:
-    cursor = connection.cursor(row_factory=class_row(ApiKey))
-    await cursor.execute(
+    return await Rows(connection, ApiKey).one(
         f"""
         INSERT INTO api_keys (id, secret_hash, name, user_id, scope, expires_at)
         VALUES (%(id)s, %(secret_hash)s, %(name)s, %(user_id)s, %(scope)s,
@@ -49,9 +47,6 @@ async def insert_key(
             "expires_in": expires_in,
         },
     )
-    made = await cursor.fetchone()
-    assert made is not None
-    return made
 
 
 async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
@@ -82,9 +77,9 @@ async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
 
 
 async def select_key(connection: Connection, key_id: str) -> ApiKey | None:
-    cursor = connection.cursor(row_factory=class_row(ApiKey))
-    await cursor.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE id = %s", (key_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, ApiKey).first(
+        f"SELECT {_COLUMNS} FROM api_keys WHERE id = %s", (key_id,)
+    )
 
 
 async def select_keys(
@@ -92,27 +87,23 @@ async def select_keys(
 ) -> list[ApiKey]:
     older: LiteralString = "WHERE (created_at, id) < (%(at)s, %(id)s)" if before else ""
     at, key_id = before or (None, None)
-    cursor = connection.cursor(row_factory=class_row(ApiKey))
-    await cursor.execute(
+    return await Rows(connection, ApiKey).all(
         f"""
         SELECT {_COLUMNS} FROM api_keys {older}
          ORDER BY created_at DESC, id DESC LIMIT %(limit)s
         """,
         {"at": at, "id": key_id, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def revoke_key(connection: Connection, key_id: str) -> ApiKey | None:
-    cursor = connection.cursor(row_factory=class_row(ApiKey))
-    await cursor.execute(
+    return await Rows(connection, ApiKey).first(
         f"""
         UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
          WHERE id = %s RETURNING {_COLUMNS}
         """,
         (key_id,),
     )
-    return await cursor.fetchone()
 
 
 async def any_key(connection: Connection) -> bool:
@@ -147,8 +138,7 @@ async def upsert_quota(connection: Connection, user_id: UUID, quota: Quota) -> N
 
 
 async def select_quota(connection: Connection, user_id: UUID) -> Quota | None:
-    cursor = connection.cursor(row_factory=class_row(Quota))
-    await cursor.execute(
+    return await Rows(connection, Quota).first(
         """
         SELECT active_jobs, pages_per_job, pages_per_day, requests_per_minute
           FROM owner_quotas
@@ -156,7 +146,6 @@ async def select_quota(connection: Connection, user_id: UUID) -> Quota | None:
         """,
         (user_id,),
     )
-    return await cursor.fetchone()
 
 
 async def lock_owner(connection: Connection, user_id: UUID) -> None:
@@ -173,8 +162,7 @@ async def select_usage(
 
     A running job counts with all pages it may still fetch, a finished one with those it fetched.
     """
-    cursor = connection.cursor(row_factory=class_row(Usage))
-    await cursor.execute(
+    return await Rows(connection, Usage).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began),
         counted AS (
@@ -211,15 +199,11 @@ async def select_usage(
         """,
         {"user_id": user_id, "apart_from": apart_from},
     )
-    usage = await cursor.fetchone()
-    assert usage is not None
-    return usage
 
 
 async def select_spending(connection: Connection, job_id: UUID) -> Spending:
     """What a job has fetched; of one that was begun or granted pages today, what counts today."""
-    cursor = connection.cursor(row_factory=class_row(Spending))
-    await cursor.execute(
+    return await Rows(connection, Spending).one(
         """
         WITH today AS (SELECT date_trunc('day', now(), 'UTC') AS began)
         SELECT coalesce(s.fetched + s.unchanged, 0) AS pages,
@@ -235,9 +219,6 @@ async def select_spending(connection: Connection, job_id: UUID) -> Spending:
         """,
         {"job_id": job_id},
     )
-    spending = await cursor.fetchone()
-    assert spending is not None
-    return spending
 
 
 async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:

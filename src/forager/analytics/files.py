@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from forager.analytics.dataset import Dataset, Kind
 from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for, sync_folder
 from forager.archive.local import whole_file
-from forager.parquet import CountingFile, load_pyarrow
+from forager.row_files import CountingFile, load_pyarrow
 
 # what is parsed at a time; a row is far smaller
 _BLOCK = 16 << 20

@@ -20,7 +20,7 @@ class Query:
 
 PRICE_CHANGES = Query(
     "price-changes",
-    "Changes of prices by brand: how many, up or down, and by how much.",
+    "Price changes by brand: number, direction and size.",
     """
     WITH offers AS (
         SELECT product_id, at, price, currency,
@@ -57,7 +57,7 @@ PRICE_CHANGES = Query(
 # are in the first of them.
 CRAWL_COST = Query(
     "crawl-cost",
-    "What tasks and site crawls cost by domain and proxy: requests, failures, bytes, time, money.",
+    "Cost of tasks and site crawls by domain and proxy: requests, failures, bytes, time, money.",
     """
     WITH counted AS (
         SELECT coalesce(domain, '') AS domain,
@@ -122,7 +122,7 @@ CRAWL_COST = Query(
 
 PARSER_QUALITY = Query(
     "parser-quality",
-    "How well each version of each parser reads, day by day.",
+    "Success rates of parser versions by day.",
     """
     SELECT toString(toDate(at)) AS day,
            assumeNotNull(parser) AS parser,

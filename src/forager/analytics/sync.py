@@ -27,7 +27,7 @@ from forager.analytics.loading import load
 from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
-from forager.parquet import load_pyarrow
+from forager.row_files import load_pyarrow
 from forager.services.service import Service
 from forager.settings import Settings
 
@@ -93,8 +93,7 @@ def sync_services(database: Database, settings: Settings) -> list[Service]:
 
 
 async def _opened(database: Database, folder: Path) -> Manifest:
-    async with database.connection() as connection:
-        identity = await store.select_identity(connection)
+    identity = await database.run(store.select_identity)
     manifest = read_manifest(folder) or Manifest(identity)
     if manifest.database != identity:
         raise NotAllowed(
@@ -109,8 +108,7 @@ async def _opened(database: Database, folder: Path) -> Manifest:
 
 async def _horizon(database: Database) -> datetime:
     """Read before the rows: every transaction committed by now is visible to later queries."""
-    async with database.connection() as connection:
-        horizon, hidden = await store.select_horizon(connection)
+    horizon, hidden = await database.run(store.select_horizon)
     if hidden:
         raise NotAllowed(
             "sessions of other users are open in the database, and what they write is hidden",
@@ -144,15 +142,14 @@ async def _next_rows(
     """The next rows as a table; None if there are none."""
     position = manifest.position(dataset.name)
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
-        async with database.connection() as connection:
-            await store.copy_rows(
-                connection,
-                dataset.name,
-                file,  # type: ignore[arg-type]
-                after=(position.at, position.id),
-                before=horizon,
-                limit=chunk,
-            )
+        await database.run(
+            store.copy_rows,
+            dataset.name,
+            file,  # type: ignore[arg-type]
+            after=(position.at, position.id),
+            before=horizon,
+            limit=chunk,
+        )
         if file.tell() == 0:
             return None
         file.seek(0)

@@ -33,6 +33,12 @@ def _on(page: str, *calls: str, button: str = "") -> Forms:
 # by command; an option is part of the name where it leads to another place
 ACTIONS: dict[str, Forms] = {
     "crawl": _on("Jobs", "POST /crawls", "POST /crawls/preview", button="New crawl"),
+    "templates list": _on("New crawl", "GET /crawl-templates"),
+    "templates show": _on("New crawl", "GET /crawl-templates/{template}"),
+    "templates save": _on(
+        "New crawl", "PUT /crawl-templates/{template}", button="Save template"
+    ),
+    "templates delete": _on("New crawl", "DELETE /crawl-templates/{template}", button="Delete"),
     "resume": _on("Jobs", "POST /jobs/{job_id}/resume", button="Resume"),
     "explain": _on("Explain", "GET /explain"),
     "read": _on("Search", "GET /documents/read", "GET /sections"),
@@ -117,7 +123,7 @@ ACTIONS: dict[str, Forms] = {
     "domains list": _on("Domains", "GET /domains"),
     "domains show": _on("Domains", "GET /domains/{host}"),
     "domains add": _on("Domains", "POST /domains", button="Add"),
-    "domains set": _on("Domains", "PATCH /domains/{host}"),
+    "domains set": _on("Domains", "PATCH /domains/{host}", "PATCH /domains"),
     "domains enable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains disable": _on("Domains", "PATCH /domains/{host}", button="Allow requests"),
     "domains unblock": _on("Domains", "POST /domains/{host}/unblock"),
@@ -145,6 +151,9 @@ ACTIONS: dict[str, Forms] = {
     "webhooks rotate-secret": _on("Webhooks", "POST /webhooks/{webhook_id}/rotate-secret"),
     "webhooks test": _on("Webhooks", "POST /webhooks/{webhook_id}/test"),
     "webhooks deliveries": _on("Webhooks", "GET /webhooks/{webhook_id}/deliveries"),
+    "webhooks delivery": _on(
+        "Webhooks", "GET /webhooks/{webhook_id}/deliveries/{message_id}"
+    ),
     "webhooks retry": _on("Webhooks", "POST /webhooks/{webhook_id}/retry", button="Retry failed"),
     "analytics list": _on("Analytics", "GET /analytics"),
     "analytics run": _on("Analytics", "GET /analytics/answer"),

@@ -55,6 +55,7 @@ DESCRIPTION = (
 # every module of endpoints; a new one is added here
 ROUTERS: tuple[APIRouter, ...] = (
     crawls.router,
+    crawls.templates_router,
     jobs.router,
     sources.router,
     documents.router,

@@ -35,8 +35,8 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[\x21-\x7e]+$",
-        description="Any text of your own. The same request with the same key is done once, and"
-        " answered the same for 24 hours.",
+        description="Any text that you choose. A request that is repeated with the same key within"
+        " 24 hours is done once and gets the same response.",
     ),
 ]
 

@@ -67,9 +67,9 @@ class Problem(BaseModel):
     title: str = Field(examples=["Not found"])
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no job 0199a5c2-8a00-7000-8000-000000000000"])
-    fix: str | None = Field(default=None, description="What to do about it.")
+    fix: str | None = Field(default=None, description="Suggested fix.")
     errors: list[FieldProblem] | None = Field(
-        default=None, description="The fields that are wrong; at most 20."
+        default=None, description="Invalid fields; at most 20."
     )
     quota: QuotaUse | None = Field(default=None, description="The quota that is used up.")
     retry_after: int | None = Field(

@@ -18,7 +18,7 @@ from forager.crawl.admission import RetriedUrls, move_job, preview, retry_failed
 from forager.crawl.options import CrawlOptions
 from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.search.embedding import Embedder, embedder_of

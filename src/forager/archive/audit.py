@@ -1,4 +1,4 @@
-"""Does the archive hold what the database says it holds? And if not, mending it.
+"""Check that the archive holds what the database refers to, and repair it.
 
 Files are listed before rows are read: a row is there before its file, so a file without a row then
 is one whose row is gone, never one that is about to be written. A row without a listed file tells
@@ -118,14 +118,12 @@ async def _delete_file(_: Database, storage: Storage, finding: Finding) -> str:
 
 
 async def _forget(database: Database, _: Storage, finding: Finding) -> str:
-    async with database.connection() as connection:
-        dropped = await store.drop_references(connection, finding.segment)
+    dropped = await database.run(store.drop_references, finding.segment)
     return f"{dropped} reference(s) deleted"
 
 
 async def _forget_broken(database: Database, _: Storage, finding: Finding) -> str:
-    async with database.connection() as connection:
-        dropped = await store.drop_references_at(connection, finding.broken)
+    dropped = await database.run(store.drop_references_at, finding.broken)
     return f"{dropped} reference(s) deleted"
 
 
@@ -197,16 +195,14 @@ async def _may_be_written(database: Database, name: str) -> bool:
     job_id = _job_of(name)
     if job_id is None:
         return False
-    async with database.connection() as connection:
-        return await store.lease_is_current(connection, job_id, parse_segment_name(name).lease)
+    return await database.run(store.lease_is_current, job_id, parse_segment_name(name).lease)
 
 
 async def _read(
     database: Database, storage: Storage, file: StoredSegment, row: SegmentRow | None
 ) -> Finding | None:
     # asked before the file is read: every reference that is known now was safely written before
-    async with database.connection() as connection:
-        references = await store.select_references(connection, file.name)
+    references = await database.run(store.select_references, file.name)
     scan = SegmentScan(storage, file.name)
     try:
         intact = {ref: record.is_intact async for ref, record in scan}

@@ -16,7 +16,7 @@ from forager.archive.options import archive_options
 from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
 from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
-from forager.db.cursor import Page
+from forager.db.cursor import Page, page_of
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.hints import Hint, action
@@ -54,8 +54,7 @@ async def all_segments(database: Database) -> list[SegmentRow]:
 
 async def plan_prune(database: Database, policy: Policy) -> Plan:
     """What a policy would delete now, and why."""
-    async with database.connection() as connection:
-        now = await store.select_now(connection)
+    now = await database.run(store.select_now)
     rows = await all_segments(database)
     staying = (row for row in rows if row.going_at is None and not row.is_kept(now))
     return plan_retention((row.state for row in staying), policy, now)
@@ -84,8 +83,7 @@ async def delete_segment(
 
 async def finish_deletions(database: Database, storage: Storage) -> list[str]:
     """Resume clean-ups that were interrupted."""
-    async with database.connection() as connection:
-        going = await store.select_going(connection)
+    going = await database.run(store.select_going)
     for name in going:
         await finish_deletion(database, storage, name)
     return going
@@ -94,8 +92,7 @@ async def finish_deletions(database: Database, storage: Storage) -> list[str]:
 async def finish_deletion(database: Database, storage: Storage, name: str) -> None:
     """Delete the file and then the row of a segment that is marked as going."""
     await storage.delete(name)
-    async with database.connection() as connection:
-        await store.delete_row(connection, name)
+    await database.run(store.delete_row, name)
 
 
 class _ReferredTo(Exception):
@@ -152,16 +149,12 @@ async def list_segments(
     database: Database, *, job_id: UUID | None = None, cursor: str = "", limit: int = 50
 ) -> Page[SegmentRow]:
     """Segments, oldest first; the cursor is the name of the last one."""
-    async with database.connection() as connection:
-        found = await store.select_segments(
-            connection, after=cursor, job_id=job_id, limit=limit + 1
-        )
-    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+    found = await database.run(store.select_segments, after=cursor, job_id=job_id, limit=limit + 1)
+    return page_of(found, limit, lambda segment: segment.name)
 
 
 async def get_segment(database: Database, name: str) -> SegmentRow:
-    async with database.connection() as connection:
-        found = await store.select_segment(connection, name)
+    found = await database.run(store.select_segment, name)
     if found is None:
         hint = Hint("{} lists segments.", action("archive list"))
         raise NotFound(f"there is no archive segment {name}", hint=hint)
@@ -181,7 +174,6 @@ async def find_orphans(
     orphans: list[StoredSegment] = []
     for start in range(0, len(old), _PAGE):
         page = old[start : start + _PAGE]
-        async with database.connection() as connection:
-            unknown = await store.select_unknown(connection, [stored.name for stored in page])
+        unknown = await database.run(store.select_unknown, [stored.name for stored in page])
         orphans += [stored for stored in page if stored.name in unknown]
     return orphans

@@ -122,8 +122,7 @@ async def _switch(
 async def _discard(database: Database, storage: Storage, target: str) -> None:
     """Not waited for: a row that stays is given up later, and its object with it."""
     try:
-        async with database.connection() as connection:
-            await store.close_segment(connection, target)
+        await database.run(store.close_segment, target)
         await delete_segment(database, storage, target)
     except ForagerError as error:
         log.warning("a merge is left for the clean-up", segment=target, reason=error.message)

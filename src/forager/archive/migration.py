@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from forager.archive import store
 from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
-from forager.archive.store import moves
-from forager.archive.store.moves import MovableSegment
+from forager.archive.store import merges as moves
+from forager.archive.store.merges import MovableSegment
 from forager.db.database import Database
 from forager.errors import NotFound
 
@@ -55,14 +55,12 @@ class Move:
         lost = 0
         async for page in self._pages(moved=True):
             names = [each.name for each in page if sizes.get(each.name, -1) < each.bytes]
-            async with self.database.connection() as connection:
-                await moves.mark_unmoved(connection, names, self.place)
+            await self.database.run(moves.mark_unmoved, names, self.place)
             lost += len(names)
         return lost
 
     async def count(self) -> int:
-        async with self.database.connection() as connection:
-            return await moves.count_unmoved(connection, self.place)
+        return await self.database.run(moves.count_unmoved, self.place)
 
     async def run(self, on_progress: Progress) -> Moved:
         """Copy every segment that was not copied yet."""
@@ -128,14 +126,12 @@ class Move:
                 return
         except NotFound:
             pass
-        async with self.database.connection() as connection:
-            row = await store.select_segment(connection, segment.name)
+        row = await self.database.run(store.select_segment, segment.name)
         if row is not None and row.going_at is None and row.references:
             moved.missing.append(segment.name)
 
     async def _mark(self, name: str) -> None:
-        async with self.database.connection() as connection:
-            marked = await moves.mark_moved(connection, name, self.place)
+        marked = await self.database.run(moves.mark_moved, name, self.place)
         if not marked:
             # deleted while it was copied, by a process that did not know of the copy
             await self.target.delete(name)
@@ -144,8 +140,7 @@ class Move:
         select = moves.select_moved if moved else moves.select_unmoved
         after = ""
         while True:
-            async with self.database.connection() as connection:
-                page = await select(connection, self.place, after=after, limit=PAGE)
+            page = await self.database.run(select, self.place, after=after, limit=PAGE)
             yield page
             if len(page) < PAGE:
                 return

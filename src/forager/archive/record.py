@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal, Protocol
 from urllib.parse import quote
 from uuid import uuid4
@@ -120,6 +121,7 @@ _FIELDS = "application/warc-fields"
 # The body is stored decoded, so these would lie about it. Common Crawl's names for what they were.
 _DESCRIBES_THE_WIRE = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]+")
+_MAX_CACHED_NAME = 100  # characters
 _NOT_IN_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
 # what may stand in a URI as it is; everything else is percent-encoded
 _URI_SAFE = "%:/?#[]@!$&'()*+,;=-._~|^`{}\"\\<>"
@@ -257,12 +259,14 @@ def _http_block(response: ResponseRecord, body: bytes) -> bytes:
 
 
 def _http_header(name: str, value: str) -> bytes:
+    clean = _header_name(name) if len(name) <= _MAX_CACHED_NAME else _header_name.__wrapped__(name)
+    return clean + b": " + _one_line(value) if clean else b""
+
+
+@lru_cache(maxsize=256)
+def _header_name(name: str) -> bytes:
     clean = _NOT_IN_A_NAME.sub(b"_", _encode(name))
-    if not clean:
-        return b""
-    if clean.lower() in _DESCRIBES_THE_WIRE:
-        clean = b"X-Crawler-" + clean
-    return clean + b": " + _one_line(value)
+    return b"X-Crawler-" + clean if clean.lower() in _DESCRIBES_THE_WIRE else clean
 
 
 def _fields_block(fields: Mapping[str, str]) -> bytes:
@@ -287,7 +291,8 @@ def _uri(url: str) -> str:
 
 
 def _timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    plain = moment.astimezone(UTC).replace(tzinfo=None)
+    return plain.isoformat(timespec="microseconds") + "Z"
 
 
 class ArchiveError(ForagerError):

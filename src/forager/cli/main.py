@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -25,6 +26,7 @@ EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODE
 # listing the commands must not import them
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),
+    "templates": ("crawls.templates:app", "Saved options for crawls."),
     "resume": ("crawls.crawl:resume", "Continue a paused crawl from its last commit."),
     "demo": ("crawls.crawl:demo", "Crawl the bundled documentation site."),
     "explain": ("crawls.explain:explain", "Show the outcome of a URL and why."),
@@ -225,6 +227,8 @@ def _unwritten(error: OSError, code: int) -> int:
 def main() -> None:
     # what is crawled, exported and saved belongs to its owner; processes we start inherit it
     os.umask(0o077)
+    # most of what a command allocates is what it imports, which stays
+    gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
     code = run(sys.argv[1:])
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TextIO, TypeVar
 from uuid import UUID
 
+from forager.amounts import amount_text
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.terminal import clean as clean
@@ -135,8 +136,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Decimal):
-        from forager.products.export import amount_text
-
         return amount_text(value)
     if isinstance(value, Enum):
         return value.value

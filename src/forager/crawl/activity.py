@@ -71,14 +71,13 @@ class Activity:
 
     async def _write(self, wait: HostWait | None, pace: float) -> None:
         with suppress(DatabaseUnavailable, psycopg.Error):  # the commits report such trouble
-            async with self._context.database.connection() as connection:
-                await store.update_activity(
-                    connection,
-                    self._context.lease,
-                    reason=wait.reason if wait else None,
-                    seconds=wait.seconds if wait else None,
-                    pace=pace,
-                )
+            await self._context.database.run(
+                store.update_activity,
+                self._context.lease,
+                reason=wait.reason if wait else None,
+                seconds=wait.seconds if wait else None,
+                pace=pace,
+            )
 
     def pace(self, now: float) -> float:
         """URLs processed per second over the last half minute."""

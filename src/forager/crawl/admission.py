@@ -28,7 +28,7 @@ from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
@@ -251,8 +251,7 @@ async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | N
 
 
 async def _admit(database: Database, caller: Caller, source_id: str) -> int | None:
-    async with database.connection() as connection:
-        return await admit_job(connection, caller, source_id)
+    return await database.run(admit_job, caller, source_id)
 
 
 def _granted(source: Source, pages: int | None) -> Source:

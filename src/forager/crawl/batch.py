@@ -21,12 +21,11 @@ from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
 from forager.extract.urls import NormalisedUrl
-from forager.jobs import store as jobs_store
 from forager.jobs.context import JobContext
+from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.recorded import ERRORS, PAGE_BYTES, PAGES
 from forager.render import store as render_store
-from forager.tasks.tracking import FoundProduct, track_found
 from forager.tracing import span
 
 log = get_logger("crawl")
@@ -173,16 +172,18 @@ class Committer:
 
     async def _track_products(self, connection: Connection, settled: Sequence[Settlement]) -> None:
         """Product pages become tasks in the commit that settles them."""
-        private = self._options.allow_private
-        found = [
-            FoundProduct(s.entry.url, allow_private=private)
+        urls = [
+            s.entry.url
             for s in settled
             if s.is_product and s.outcome in (Outcome.FETCHED, Outcome.UNCHANGED)
         ]
-        if found:
+        if urls:
+            from forager.tasks.tracking import FoundProduct, track_found  # not for every crawl
+
+            private = self._options.allow_private
             await track_found(
                 connection,
-                found,
+                [FoundProduct(url, allow_private=private) for url in urls],
                 f"job {self._context.lease.job_id}",
                 max_retries=self._context.settings.task_retries,
             )
@@ -192,7 +193,7 @@ class Committer:
         job_id = self._context.lease.job_id
         await store.update_state(connection, job_id, self._state.values())
         percentage = self._state.ledger.percentage(self._options.page_limit)
-        await jobs_store.update_progress(connection, job_id, percentage)
+        await leases.update_progress(connection, job_id, percentage)
 
     async def _find_refused(
         self, batch: Batch, refs: Sequence[ArchiveRef | None]

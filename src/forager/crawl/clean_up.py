@@ -7,7 +7,7 @@ import asyncio
 from forager.archive.deletion import clean_up_archive
 from forager.crawl import store
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.semantic import Embedding
 from forager.errors import ForagerError
@@ -51,8 +51,7 @@ async def clean_up(database: Database, settings: Settings, *, seconds: float = S
 
 async def delete_orphaned_rows(database: Database, *, chunk: int = CHUNK) -> int:
     """Delete frontier and visited rows of deleted jobs, which no foreign key removes."""
-    async with database.connection() as connection:
-        orphans = await store.select_orphaned_jobs(connection)
+    orphans = await database.run(store.select_orphaned_jobs)
     deleted = 0
     for job_id in orphans:
         with isolated(f"job {job_id}"):

@@ -19,7 +19,7 @@ from forager.crawl.admission import start_refresh
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
 from forager.crawl.service import KIND, seal_options
 from forager.db.database import Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.documents import sources
 from forager.documents.generation import Schedule, Source, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound

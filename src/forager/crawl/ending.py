@@ -79,19 +79,21 @@ class Ending:
     async def _left_copies(self) -> list[tuple[bytes, bytes]]:
         found: list[tuple[bytes, bytes]] = []
         for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
-            async with self._context.database.connection() as connection:
-                found += await store.select_left_copies(
-                    connection, self._context.lease.job_id, first, last
-                )
+            found += await self._context.database.run(
+                store.select_left_copies, self._context.lease.job_id, first, last
+            )
         return found
 
     async def _pointers(self) -> list[Pointer]:
         found: list[Pointer] = []
         for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
-            async with self._context.database.connection() as connection:
-                found += await store.select_pointers(
-                    connection, self._context.lease.job_id, (REDIRECT, CANONICAL), first, last
-                )
+            found += await self._context.database.run(
+                store.select_pointers,
+                self._context.lease.job_id,
+                (REDIRECT, CANONICAL),
+                first,
+                last,
+            )
         return found
 
     async def _fail_loops(self, keys: Sequence[bytes]) -> None:
@@ -128,8 +130,9 @@ class Ending:
         """A crawl that got no page at all has failed, and its start says why."""
         if self._state.ledger.pages:
             return
-        async with self._context.database.connection() as connection:
-            reasons = await store.select_first_troubles(connection, self._context.lease.job_id)
+        reasons = await self._context.database.run(
+            store.select_first_troubles, self._context.lease.job_id
+        )
         sitemaps = self._state.ledger.reasons.get(SITEMAPS)
         if sitemaps:
             reasons += [f"sitemaps: {count} {what}" for what, count in sitemaps.items()]

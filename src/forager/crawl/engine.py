@@ -296,10 +296,9 @@ class Engine:
         if not self._window.exhausted and not self._blocked:
             return None
         waits = self._rests.waits()
-        async with self._context.database.connection() as connection:
-            retry = await store.select_next_retry(
-                connection, self._context.lease.job_id, besides=self._window.retrying
-            )
+        retry = await self._context.database.run(
+            store.select_next_retry, self._context.lease.job_id, besides=self._window.retrying
+        )
         if retry is not None:
             waits.append((retry, "URLs are waiting to be tried again"))
         if not waits:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
-from forager.crawl.clean_up import clean_up
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
@@ -16,6 +15,7 @@ from forager.jobs.runner import patiently
 from forager.jobs.supervisor import Supervisor
 from forager.metrics.recorder import recording
 from forager.processes.supervised import StartedProcess
+from forager.render.finding import find_browser
 from forager.settings import Settings
 
 LOOK_INTERVAL = 0.25
@@ -37,7 +37,13 @@ class Foreground:
         self._queue = Queue(database, settings)
         self._job_id = job_id
         self._show = show
-        self._supervisor = Supervisor(database, settings, only=job_id, spare=spare)
+        self._supervisor = Supervisor(
+            database,
+            settings,
+            renders=find_browser(settings).path is not None,
+            only=job_id,
+            spare=spare,
+        )
         self._pausing: asyncio.Task[None] | None = None
         self._cleaning: asyncio.Task[None] | None = None
 
@@ -49,6 +55,9 @@ class Foreground:
         return report
 
     async def _clean_up(self) -> None:
+        # imported here: nobody waits for it before the crawl
+        from forager.crawl.clean_up import clean_up
+
         self._cleaning = asyncio.create_task(clean_up(self._database, self._settings))
         try:
             await asyncio.wait({self._cleaning})

@@ -54,8 +54,6 @@ from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.processes.sandbox import SandboxLimits
 from forager.secrets import Vault
 from forager.settings import Settings
-from forager.tasks.causes import cause_of
-from forager.tasks.store.errors import insert_job_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +80,11 @@ async def crawl(context: JobContext) -> Outcome:
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over
     except Exception as error:
+        from forager.tasks.causes import cause_of
+        from forager.tasks.store.errors import insert_job_error
+
         with suppress(DatabaseUnavailable, DiskFull):
-            async with context.database.connection() as connection:
-                await insert_job_error(connection, context.job.id, cause_of(error), None)
+            await context.database.run(insert_job_error, context.job.id, cause_of(error), None)
         raise
 
 
@@ -244,8 +244,7 @@ async def _client(
 
 
 async def _load_state(context: JobContext) -> CrawlState:
-    async with context.database.connection() as connection:
-        row = await store.select_state(connection, context.lease.job_id)
+    row = await context.database.run(store.select_state, context.lease.job_id)
     if row is not None:
         return state_from(row)
     async with context.commit() as connection:
@@ -269,16 +268,14 @@ async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[store.K
     """Everything a crawl has met, in pieces: nobody holds a connection, or all of it, for long."""
     key = b""
     while True:
-        async with database.connection() as connection:
-            visited = await store.select_known_visited(connection, job_id, after=key)
+        visited = await database.run(store.select_known_visited, job_id, after=key)
         if not visited:
             break
         yield visited
         key = visited[-1][0]
     place = START
     while True:
-        async with database.connection() as connection:
-            pending, place = await store.select_known_frontier(connection, job_id, after=place)
+        pending, place = await database.run(store.select_known_frontier, job_id, after=place)
         if not pending:
             break
         yield pending
@@ -325,8 +322,7 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
 
 
 async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
-    async with database.connection() as connection:
-        await archive_store.register_segment(connection, name, job_id)
+    await database.run(archive_store.register_segment, name, job_id)
 
 
 # how long a job waits for the active job of its source

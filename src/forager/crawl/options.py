@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -297,10 +298,12 @@ class CrawlOptions(CrawlChoices):
         return self.follows_links or (self.strategy is Strategy.LLMS and depth == 0)
 
 
-def crawl_options(payload: dict[str, Any]) -> CrawlOptions:
-    """The options a payload asks for, or which of them are wrong."""
+def crawl_options(
+    payload: dict[str, Any], model: type[CrawlOptions] = CrawlOptions
+) -> CrawlOptions:
+    """The options of a payload; the error lists the options that are wrong."""
     try:
-        return CrawlOptions.model_validate(payload)
+        return model.model_validate(payload)
     except ValidationError as error:
         raise InvalidInput("\n".join(_explain(problem) for problem in error.errors())) from None
 
@@ -321,7 +324,20 @@ def _explain(problem: Any) -> str:
     return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlTemplate:
+    """Saved options of a crawl."""
+
+    id: int
+    name: str
+    # start URLs and options that differ from the defaults, as in the payload of a crawl
+    options: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
 class ExportFormat(StrEnum):
     WARC = "warc"
     JSONL = "jsonl"
     PARQUET = "parquet"
+    MARKDOWN = "markdown"  # a zip file of the pages that the job has published

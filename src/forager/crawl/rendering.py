@@ -211,7 +211,7 @@ async def open_rendering(
     rules = RenderRules.of(options, await _domain(context.database, options.seeds[0]))
     make = partial(Rendering, options, rules, lessons, settings)
     if rules.mode is RenderMode.NEVER:
-        return make(missing="rendering is turned off (--render never)")
+        return make(missing="rendering is turned off (never)")
     browser = find_browser(settings)
     if browser.path is None:
         if rules.mode is RenderMode.ALWAYS:

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from forager.crawl import store
 from forager.crawl.ledger import Ledger, ledger_from
-from forager.db.database import Database
+from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.store import generations
-from forager.jobs import store as job_store
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.jobs.store import reads
 
 # what a report says of the generation, compared with the one before
 CHANGES = (
@@ -37,12 +37,14 @@ class CrawlWait:
         return f"{self.reason}, next request in {rounded_time(self.seconds)}"
 
 
-def wait_from(status: Status, row: dict[str, Any]) -> CrawlWait | None:
-    """What a job waits for, by the row of its state."""
+def wait_from(
+    status: Status, row: dict[str, Any], due: str = "waiting for a worker"
+) -> CrawlWait | None:
+    """What a job waits for, by the row of its state; `due` if it could start now."""
     reason: str | None = row["waits_for"]
     if status is Status.PENDING:
         if row["starts_in"] <= 0:
-            return CrawlWait("waiting for a worker")
+            return CrawlWait(due)
         return CrawlWait(reason or "waiting to be run again", row["starts_in"])
     if status is not Status.PROCESSING or reason is None or not row["is_reported"]:
         return None
@@ -121,21 +123,48 @@ async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlR
     async with database.connection() as connection:
         row = await store.select_state(connection, job_id)
         built = await generations.select_generations_of_jobs(connection, [job_id])
-    return _report(job, row, built.get(job_id))
+        awaited = await workers_awaited(connection, [job])
+    return _report(job, row, built.get(job_id), awaited.get(job_id, ""))
 
 
 async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:
-    """The reports of several crawls in three statements; jobs that are gone are left out."""
+    """The reports of several crawls in few statements; jobs that are gone are left out."""
     async with database.connection() as connection:
-        jobs = await job_store.select_jobs_by_id(connection, job_ids)
+        jobs = await reads.select_jobs_by_id(connection, job_ids)
         states = await store.select_states(connection, job_ids)
         built = await generations.select_generations_of_jobs(connection, job_ids)
-    return {job.id: _report(job, states.get(job.id), built.get(job.id)) for job in jobs}
+        awaited = await workers_awaited(connection, jobs)
+    return {
+        job.id: _report(job, states.get(job.id), built.get(job.id), awaited.get(job.id, ""))
+        for job in jobs
+    }
 
 
-def _report(job: Job, state: dict[str, Any] | None, generation: Generation | None) -> CrawlReport:
+async def workers_awaited(connection: Connection, jobs: Sequence[Job]) -> dict[UUID, str]:
+    """Which worker each pending job waits for."""
+    pending = {job.id: job for job in jobs if job.status is Status.PENDING}
+    if not pending:
+        return {}
+    rendered = await reads.select_waiting_for_browser(connection, list(pending))
+    return {
+        job_id: "waiting for a worker"
+        + (" that renders" if job_id in rendered else "")
+        + (f" of region {job.region}" if job.region else "")
+        + _command(job.region, renders=job_id in rendered)
+        for job_id, job in pending.items()
+    }
+
+
+def _command(region: str | None, *, renders: bool) -> str:
+    options = (" --render" if renders else "") + (f" --region {region}" if region else "")
+    return f" (forager worker{options})" if options else ""
+
+
+def _report(
+    job: Job, state: dict[str, Any] | None, generation: Generation | None, due: str
+) -> CrawlReport:
     if state is None:
-        wait = CrawlWait("waiting for a worker") if job.status is Status.PENDING else None
+        wait = CrawlWait(due) if job.status is Status.PENDING else None
         return CrawlReport(job, Ledger(), 0.0, 0, generation, wait=wait)
     runs = job.status is Status.PROCESSING and state["is_reported"]
     return CrawlReport(
@@ -144,7 +173,7 @@ def _report(job: Job, state: dict[str, Any] | None, generation: Generation | Non
         state["seconds"],
         state["current_depth"],
         generation,
-        wait=wait_from(job.status, state),
+        wait=wait_from(job.status, state, due),
         pace=state["pace"] if runs else None,
     )
 
@@ -179,10 +208,9 @@ async def pace_of(
     """The pace of these crawls together between two moments, in seconds of the epoch."""
     width = max(1.0, (until - since) / intervals)
     sample = max(1, MAX_SAMPLE // max(1, len(job_ids)))
-    async with database.connection() as connection:
-        rows = await store.sample_settled(
-            connection, job_ids, since=since, width=width, sample=sample
-        )
+    rows = await database.run(
+        store.sample_settled, job_ids, since=since, width=width, sample=sample
+    )
     settled, failed = [0.0] * intervals, [0.0] * intervals
     for number, count, failures, _ in rows:
         place = min(max(number, 0), intervals - 1)
@@ -193,5 +221,4 @@ async def pace_of(
 
 async def failures_of(database: Database, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
     """Failed URLs of these crawls by reason, the most frequent first."""
-    async with database.connection() as connection:
-        return await store.sum_failures(connection, job_ids)
+    return await database.run(store.sum_failures, job_ids)

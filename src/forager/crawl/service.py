@@ -1,4 +1,4 @@
-"""Asking for crawls: what every adapter (command line, API, library) calls."""
+"""Requests for crawls, as all adapters (command line, API, library) make them."""
 
 from __future__ import annotations
 
@@ -76,6 +76,12 @@ def open_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     except SecretsUnavailable as error:
         raise GiveUp(f"headers or proxy of the crawl: {error.message}", hint=error.hint) from None
     return options.model_copy(update={**secret, "sealed": None})
+
+
+def secret_parts(options: CrawlOptions) -> list[str]:
+    """Names of the headers with secret values, and `proxy` if its URL contains credentials."""
+    headers = [name for name in options.headers if not is_public_header(name)]
+    return [*headers, "proxy"] if _shown_proxy(options) != options.proxy else headers
 
 
 def _secrets(options: CrawlOptions) -> dict[str, Any]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.crawl.store import url_lists as store
 from forager.crawl.store.url_lists import PendingUrl
-from forager.db.cursor import Page
+from forager.db.cursor import (
+    Page,
+    check_limit,
+    decode_values,
+    encode_values,
+    page_of,
+    unknown_cursor,
+)
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.errors import NotAllowed, NotFound
 from forager.extract.keys import url_key
 from forager.extract.urls import Refusal, normalise
 from forager.settings import Settings
 
-MAX_LIST = 1000
 # a job with more URLs is listed in the order of its index only
 MAX_SORTED = 100_000
 # URLs that are read for one page of a filtered list; the next page continues after them
@@ -72,8 +75,7 @@ async def list_settled(
 
     A page of a filtered list may be short although `next_cursor` says that there are more.
     """
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     after = _decode(cursor) if cursor else None
     async with database.connection() as connection:
         if sort is None:
@@ -86,10 +88,7 @@ async def list_settled(
         found = await store.select_sorted(
             connection, job_id, wanted, sort, descending=descending, after=after, limit=limit + 1
         )
-    if len(found) <= limit:
-        return Page(found, None)
-    last = found[limit - 1]
-    return Page(found[:limit], _encode(_VALUES[sort](last), last.url_hash))
+    return page_of(found, limit, lambda url: _encode(_VALUES[sort](url), url.url_hash))
 
 
 async def count_to_sort(connection: Connection, job_id: UUID, wanted: UrlFilter) -> int:
@@ -122,23 +121,18 @@ async def list_pending(
     database: Database, job_id: UUID, *, cursor: str | None = None, limit: int = 50
 ) -> Page[PendingUrl]:
     """URLs that a job has yet to fetch, in the order of their discovery within each depth."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     after = (-1, 0)
     if cursor:
         try:
             depth, seq = map(int, cursor.split("-"))
         except ValueError:
-            raise _unknown_cursor() from None
+            raise unknown_cursor() from None
         if not (0 <= depth < 2**15 and 0 <= seq < 2**63):
-            raise _unknown_cursor()
+            raise unknown_cursor()
         after = (depth, seq)
-    async with database.connection() as connection:
-        found = await store.select_pending(connection, job_id, after=after, limit=limit + 1)
-    if len(found) <= limit:
-        return Page(found, None)
-    last = found[limit - 1]
-    return Page(found[:limit], f"{last.depth}-{last.seq}")
+    found = await database.run(store.select_pending, job_id, after=after, limit=limit + 1)
+    return page_of(found, limit, lambda url: f"{url.depth}-{url.seq}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +200,12 @@ async def read_response_of(
 
 
 def _encode(value: Any, key: bytes) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps([value, key.hex()])).decode()
+    return encode_values(value, key.hex())
 
 
 def _decode(cursor: str) -> tuple[Any, bytes]:
     try:
-        value, key = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
+        value, key = decode_values(cursor)
         return value, bytes.fromhex(key)
     except (ValueError, TypeError):
-        raise _unknown_cursor() from None
-
-
-def _unknown_cursor() -> InvalidInput:
-    return InvalidInput(
-        "the cursor is not one that a list gave", hint="Start again without a cursor."
-    )
+        raise unknown_cursor() from None

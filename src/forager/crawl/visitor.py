@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from mmap import mmap
 from typing import TypeGuard
 
 from forager.archive.record import ArchiveError
@@ -274,7 +275,8 @@ class ContentFilter:
     """A Bloom filter over content hashes, which are random enough to be their own hashes."""
 
     def __init__(self) -> None:
-        self._bits = bytearray(2**_BITS // 8)
+        # a bytearray of this size would be written to, and so be taken, at once
+        self._bits = mmap(-1, 2**_BITS // 8)
 
     def add(self, content_hash: bytes) -> None:
         bits = self._bits

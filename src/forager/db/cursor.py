@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+import orjson
+
 from forager.errors import InvalidInput
+
+MAX_LIST = 1000
+LARGEST_ID = 2**63 - 1
 
 Row = TypeVar("Row")
 
@@ -21,8 +27,46 @@ class Page(Generic[Row]):
     next_cursor: str | None
 
 
-def encode_cursor(at: datetime, row_id: UUID) -> str:
-    return encode_cursor_text(at, str(row_id))
+def check_limit(limit: int, most: int = MAX_LIST) -> int:
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"a limit must be from 1 to {most}, not {limit}")
+    return limit
+
+
+def page_of(found: list[Row], limit: int, cursor_of: Callable[[Row], object]) -> Page[Row]:
+    """The page of a query for one row more than `limit`; a cursor names the last row of a page."""
+    if len(found) <= limit:
+        return Page(found, None)
+    return Page(found[:limit], str(cursor_of(found[limit - 1])))
+
+
+def decode_number(cursor: str | None) -> int | None:
+    """The ID or the number that a list gave as its cursor."""
+    if cursor is None:
+        return None
+    # Python refuses to read a number of thousands of digits
+    if not (cursor.isascii() and cursor.isdecimal() and int(cursor[:20]) <= LARGEST_ID):
+        raise unknown_cursor()
+    return int(cursor)
+
+
+def encode_values(*values: Any) -> str:
+    """A cursor of several values, each of a type of JSON."""
+    return base64.urlsafe_b64encode(orjson.dumps(values)).decode()
+
+
+def decode_values(cursor: str) -> list[Any]:
+    try:
+        values = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
+    except ValueError:
+        raise unknown_cursor() from None
+    if not isinstance(values, list):
+        raise unknown_cursor()
+    return values
+
+
+def encode_cursor(at: datetime, row_id: object) -> str:
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {row_id}".encode()).decode()
 
 
 def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
@@ -30,11 +74,7 @@ def decode_cursor(cursor: str) -> tuple[datetime, UUID]:
     try:
         return at, UUID(row_id)
     except ValueError:
-        raise _not_ours() from None
-
-
-def encode_cursor_text(at: datetime, row_id: str) -> str:
-    return base64.urlsafe_b64encode(f"{at.isoformat()} {row_id}".encode()).decode()
+        raise unknown_cursor() from None
 
 
 def decode_cursor_text(cursor: str) -> tuple[datetime, str]:
@@ -44,10 +84,10 @@ def decode_cursor_text(cursor: str) -> tuple[datetime, str]:
             raise ValueError(row_id)
         return datetime.fromisoformat(at), row_id
     except ValueError:
-        raise _not_ours() from None
+        raise unknown_cursor() from None
 
 
-def _not_ours() -> InvalidInput:
+def unknown_cursor() -> InvalidInput:
     return InvalidInput(
         "the cursor is not one that a list gave", hint="Start again without a cursor."
     )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
+from forager.db.arrays import use_fast_arrays
 from forager.db.pool import Connection, Pool, cut_after
 from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, InvalidInput, LeaseLost
 from forager.hints import Hint, action
@@ -23,10 +24,15 @@ from forager.settings import Settings
 
 log = get_logger("db")
 
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
 LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 
 # the driver's own words about lost lines; Forager's errors say the same, once
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+use_fast_arrays()
 
 # a listener without notifications for this long checks its connection
 SILENCE_LIMIT = 30.0
@@ -142,6 +148,16 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         async with self.connection() as connection, connection.transaction():
             yield connection
+
+    async def run(
+        self,
+        query: Callable[Concatenate[Connection, Arguments], Awaitable[Answer]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Answer:
+        """Call a function of a store on a connection of the pool."""
+        async with self.connection() as connection:
+            return await query(connection, *args, **kwargs)
 
     async def notifications(self, channel: str) -> AsyncGenerator[None]:
         """Yields when it starts to listen, and at every notification; ends when the line does."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from psycopg.rows import scalar_row
 
+from forager.db.rows import Values
 from forager.errors import DatabaseUnavailable, NotFound, SchemaMismatch
 from forager.hints import Hint, action
 from forager.logs import get_logger
@@ -165,9 +165,8 @@ class Readiness:
 async def readiness(database: Database) -> Readiness:
     try:
         async with database.answering_within(PATIENCE).connection() as connection:
-            cursor = connection.cursor(row_factory=scalar_row)
-            await cursor.execute("SELECT version_num FROM alembic_version")
-            return Readiness(True, await cursor.fetchone())
+            value = await Values(connection).first("SELECT version_num FROM alembic_version")
+            return Readiness(True, value)
     except psycopg.errors.UndefinedTable:
         return Readiness(True, None)
     except DatabaseUnavailable:

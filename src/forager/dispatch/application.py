@@ -93,7 +93,7 @@ def _register(app: Celery, stage: str, inbox_of: Callable[[], Inbox]) -> None:
 
 
 STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE, "render": Stage.DOWNLOAD}
-# the loop is asked to answer within its own patience, twice; one that does not is frozen
+# the loop gets its time limit twice; one that does not answer is frozen
 LIMIT = 3 * PATIENCE
 
 

@@ -20,7 +20,7 @@ from celery import signals
 from forager.clock import local_time
 from forager.db.database import RUNNER_LIMITS, open_database
 from forager.db.ids import new_id
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.dispatch.application import Inbox, listen_to_celery, make_app
 from forager.logs import configure_logs, get_logger
 from forager.metrics.recorder import recording
@@ -76,12 +76,12 @@ class StageThread:
         thread.join(self._settings.shutdown_grace)
 
     def _run(self) -> None:
-        patience = Patience(log, "the database is unreachable, will retry")
+        outage = Outage(log, "the database is unreachable, will retry")
         try:
             while not (self._inbox.done() or self._stopping):
-                with patience:
+                with outage:
                     uvloop.run(self._work())
-                if patience.is_needed:
+                if outage.lasts:
                     time.sleep(NAP)
         except Exception as error:
             log.error("the stages of this worker have failed", error=repr(error))

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Place, Route, TaskMessage
@@ -80,7 +80,7 @@ class Relay:
         self._settings = settings
         self._process_id = process_id
         self._broker = BrokerThread(settings.broker_url.get_secret_value())
-        self._refusals = Patience(log, "a queue of the broker refuses messages")
+        self._refusals = Outage(log, "a queue of the broker refuses messages")
         self._refusing: set[Route] = set()
         self._woken = asyncio.Event()
         self._batch = BATCH
@@ -106,10 +106,9 @@ class Relay:
     async def run_once(self) -> int:
         """Publish one batch; return the number of claimed messages."""
         asked, self._batch = self._batch, max(SMALLEST_BATCH, self._batch // 4)
-        async with self._database.connection() as connection:
-            messages = await outbox.claim(
-                connection, LANES, limit=asked, lease=LEASE, claimed_by=self._process_id
-            )
+        messages = await self._database.run(
+            outbox.claim, LANES, limit=asked, lease=LEASE, claimed_by=self._process_id
+        )
         if messages:
             async with claimed(self._database, messages) as claim:
                 await self._relay(claim)
@@ -120,10 +119,9 @@ class Relay:
         self._broker.close()
 
     async def _relay(self, claim: Claim) -> None:
-        async with self._database.connection() as connection:
-            wanted = await task_messages(
-                connection, claim.messages, task_proxies=self._settings.task_proxies
-            )
+        wanted = await self._database.run(
+            task_messages, claim.messages, task_proxies=self._settings.task_proxies
+        )
         refused = await self._publish(list(wanted.values()))
         ids = list(wanted)
         errors = {ids[place]: reason for place, reason in refused.items()}

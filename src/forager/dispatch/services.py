@@ -30,9 +30,8 @@ UNUSED = """
 """
 
 
-def dispatch_services(
-    database: Database, settings: Settings, process_id: UUID | None = None
-) -> list[Service]:
+def dispatch_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
+    """`process_id`: the service process whose end releases the messages that its relay claimed."""
     if settings.dispatch is not Dispatch.CELERY:
         step = partial(delete_unused_hints, database)
         return [Service(name="dispatch cleanup", every=HINT_CLEANUP_INTERVAL, step=step)]
@@ -94,8 +93,7 @@ class Sweeper:
 
     async def _busy_routes(self) -> list[Route]:
         """Routes with waiting messages: their workers are busy, and tasks are not lost so soon."""
-        async with self._database.connection() as connection:
-            regions = await store.select_regions(connection)
+        regions = await self._database.run(store.select_regions)
         routes = {route for region in (None, *regions) for route in routes_of(region)}
         queues = {route.queue: route for route in routes}
         waiting = await self._broker.do(lambda broker: broker.waiting(queues))

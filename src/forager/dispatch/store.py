@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
-from psycopg.rows import scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.dispatch.message import Place, Route
 from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import HIGH, NORMAL, TOPIC
@@ -44,25 +43,22 @@ async def select_places(
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
     """Those that still wait to be parsed."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'",
         (list(task_ids),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def select_regions(connection: Connection) -> list[str]:
     """All regions that tasks can be tied to."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         SELECT region FROM domains WHERE region IS NOT NULL
         UNION
         SELECT region FROM proxies WHERE region IS NOT NULL AND is_active
         """
     )
-    return await cursor.fetchall()
 
 
 async def lock_forgotten(
@@ -80,8 +76,7 @@ async def lock_forgotten(
     than `lost` seconds; a queue that is never empty says nothing about one task. Held tasks wait
     for a person, not for a worker. OR instead of IN lets PostgreSQL use the indexes of one status.
     """
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"""
             SELECT t.id
               FROM crawl_tasks t
@@ -118,7 +113,6 @@ async def lock_forgotten(
             "task_proxies": task_proxies,
         },
     )
-    return await cursor.fetchall()
 
 
 def _named(routes: Sequence[Route]) -> dict[str, object]:

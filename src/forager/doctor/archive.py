@@ -75,8 +75,7 @@ async def _absent(database: Database, storage: Storage, names: list[str]) -> lis
 
 async def _is_kept(database: Database, name: str) -> bool:
     """Not if a clean-up has deleted it just now."""
-    async with database.connection() as connection:
-        row = await archive_store.select_segment(connection, name)
+    row = await database.run(archive_store.select_segment, name)
     return row is not None and row.going_at is None
 
 

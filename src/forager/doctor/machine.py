@@ -133,8 +133,7 @@ NAMED = 3
 
 
 async def check_versions(database: Database, _settings: Settings) -> Check:
-    async with database.connection() as connection:
-        found = await workers.select_workers(connection)
+    found = await database.run(workers.select_workers)
     others = sorted({worker.version for worker in found} - {__version__})
     if others:
         return warn(

@@ -154,8 +154,7 @@ NAMED = 3
 
 
 async def check_connections(database: Database, _settings: Settings) -> Check:
-    async with database.connection() as connection:
-        used, limit = await store.select_connections(connection)
+    used, limit = await database.run(store.select_connections)
     finding = f"{used} of {limit} in use"
     if used > FEW_LEFT * limit:
         advice = "Raise max_connections of PostgreSQL, or run fewer workers or API processes."
@@ -180,8 +179,7 @@ async def check_vacuum(database: Database, _settings: Settings) -> Check:
 
 
 async def check_transactions(database: Database, _settings: Settings) -> Check:
-    async with database.connection() as connection:
-        oldest = await store.select_open_transaction(connection)
+    oldest = await database.run(store.select_open_transaction)
     if oldest is None or oldest[1] < LONG_TRANSACTION:
         return ok("transactions", "none is old")
     return warn(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.fetch.budgets.store import SLOW_NOW
+from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
 from forager.products.store.audit import TASKS_OVERDUE
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 
@@ -26,14 +28,13 @@ async def select_connections(connection: Connection) -> tuple[int, int]:
 
 
 async def select_autovacuum(connection: Connection) -> bool:
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         """
         SELECT current_setting('autovacuum')::boolean
            AND current_setting('track_counts')::boolean
         """
     )
-    row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+    return bool(value)
 
 
 async def select_bloated_tables(
@@ -94,14 +95,12 @@ async def select_still_jobs(
 
 async def select_oldest_due(connection: Connection) -> float | None:
     """Seconds for which the oldest pending job could have been running."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         """
         SELECT extract(epoch FROM now() - min(run_after))::float8
           FROM crawl_jobs WHERE status = 'pending' AND run_after <= now()
         """
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def select_unserved_regions(
@@ -171,8 +170,8 @@ async def select_unserved_regions(
 
 
 async def count_waiting_for_browser(connection: Connection, *, stale_after: float) -> int:
-    """Due tasks that need a browser, if no worker has one; counted up to a thousand."""
-    cursor = await connection.execute(
+    """Due crawls and tasks that need a browser, if no worker has one; counted up to a thousand."""
+    value = await Values(connection).first(
         f"""
         SELECT count(*)::int
           FROM (
@@ -182,13 +181,17 @@ async def count_waiting_for_browser(connection: Connection, *, stale_after: floa
              WHERE t.status IN ('pending', 'queued') AND t.hold IS NULL
                AND t.scheduled_at <= now() AND {WANTS_BROWSER}
                AND NOT {RENDERER_IS_THERE}
+            UNION ALL
+            SELECT
+              FROM crawl_jobs
+             WHERE status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+               AND NOT {renderer_is_there("jobs")}
              LIMIT 1000
           ) AS waiting
         """,
         {"stale_after": stale_after},
     )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value or 0)
 
 
 async def select_segment_sample(connection: Connection, limit: int) -> list[str]:
@@ -205,11 +208,10 @@ async def select_segment_sample(connection: Connection, limit: int) -> list[str]
 
 
 async def count_segments(connection: Connection) -> int:
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         "SELECT count(*) FROM archive_segments WHERE records > 0 AND going_at IS NULL"
     )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value or 0)
 
 
 async def select_late_causes(connection: Connection, *, late: float) -> dict[str, int]:

@@ -11,8 +11,9 @@ from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
 from forager.fetch.proxies.record import ProxyState
 from forager.fetch.proxies.service import Proxies
-from forager.jobs import store, workers
+from forager.jobs import workers
 from forager.jobs.lifecycle import Status
+from forager.jobs.store import failed_runs, reads
 from forager.jobs.workers import Worker
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
@@ -24,7 +25,7 @@ from forager.services.report import list_service_processes
 from forager.settings import Settings
 from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, group_letters
-from forager.tasks.store.counts import select_ticked_at
+from forager.tasks.store.activity import select_ticked_at
 from forager.tasks.waiting import SILENT_AFTER
 from forager.webhooks.service import Webhooks
 
@@ -36,7 +37,7 @@ START_ONE = "Start one: forager worker, or forager up."
 async def check_workers(database: Database, settings: Settings) -> Check:
     async with database.connection() as connection:
         found = await workers.select_workers(connection)
-        waiting = dict(await store.count_jobs(connection)).get(Status.PENDING, 0)
+        waiting = dict(await reads.count_jobs(connection)).get(Status.PENDING, 0)
     silent = _silent(found, settings)
     complaints = [w.note for w in found if w.note]
     living = Counter(w.role for w in found if w not in silent)
@@ -122,8 +123,7 @@ def _in_words(causes: Mapping[str, int]) -> str:
 
 
 async def check_stale_jobs(database: Database, settings: Settings) -> Check:
-    async with database.connection() as connection:
-        stale = await store.select_stale(connection, stale_after=settings.stale_after)
+    stale = await database.run(failed_runs.select_stale, stale_after=settings.stale_after)
     if stale:
         return warn(
             "stale jobs",
@@ -135,8 +135,7 @@ async def check_stale_jobs(database: Database, settings: Settings) -> Check:
 
 async def check_stuck_jobs(database: Database, settings: Settings) -> Check:
     """Jobs whose runner lives and does nothing; a supervisor kills it at the progress limit."""
-    async with database.connection() as connection:
-        stuck = await doctor_store.select_still_jobs(connection, still_for=settings.progress_limit)
+    stuck = await database.run(doctor_store.select_still_jobs, still_for=settings.progress_limit)
     if not stuck:
         return ok("stuck jobs", "none")
     worst, seconds = stuck[0]
@@ -149,8 +148,7 @@ async def check_stuck_jobs(database: Database, settings: Settings) -> Check:
 
 
 async def check_waiting_jobs(database: Database, _settings: Settings) -> Check:
-    async with database.connection() as connection:
-        oldest = await doctor_store.select_oldest_due(connection)
+    oldest = await database.run(doctor_store.select_oldest_due)
     if oldest is None:
         return ok("waiting jobs", "none")
     finding = f"the oldest has waited for {oldest:.0f} s"
@@ -162,10 +160,11 @@ async def check_waiting_jobs(database: Database, _settings: Settings) -> Check:
 
 async def check_regions(database: Database, settings: Settings) -> Check:
     """Whether what is tied to a region, or can only go through its proxies, has a worker there."""
-    async with database.connection() as connection:
-        unserved = await doctor_store.select_unserved_regions(
-            connection, stale_after=settings.stale_after, task_proxies=settings.task_proxies
-        )
+    unserved = await database.run(
+        doctor_store.select_unserved_regions,
+        stale_after=settings.stale_after,
+        task_proxies=settings.task_proxies,
+    )
     if not unserved:
         return ok("regions", "nothing waits for a worker of its region")
     found = ", ".join(
@@ -177,17 +176,17 @@ async def check_regions(database: Database, settings: Settings) -> Check:
 
 
 async def check_renderers(database: Database, settings: Settings) -> Check:
-    """Whether tasks that need a browser have a worker with one."""
-    async with database.connection() as connection:
-        waiting = await doctor_store.count_waiting_for_browser(
-            connection, stale_after=settings.stale_after
-        )
+    """Whether crawls and tasks that need a browser have a worker with one."""
+    waiting = await database.run(
+        doctor_store.count_waiting_for_browser, stale_after=settings.stale_after
+    )
     if not waiting:
-        return ok("rendering", "no task waits for a worker that renders")
+        return ok("rendering", "no crawl or task waits for a worker that renders")
     number = f"{waiting}" if waiting < 1000 else "1000 or more"
     return warn(
         "rendering",
-        f"{number} {'task waits' if waiting == 1 else 'tasks wait'} for a worker that renders",
+        f"{number} {'crawl or task waits' if waiting == 1 else 'crawls or tasks wait'}"
+        " for a worker that renders",
         f"Start one where a browser is installed: forager worker --render. {INSTALL}",
     )
 
@@ -220,8 +219,7 @@ async def check_dead_letters(database: Database, _settings: Settings) -> Check:
 
 
 async def check_bypassed(database: Database, _settings: Settings) -> Check:
-    async with database.connection() as connection:
-        bypassed = await select_bypassed(connection)
+    bypassed = await database.run(select_bypassed)
     if not bypassed:
         return ok("bypassed parsers", "none")
     names = "; ".join(f"{parser}: {reason}" for parser, reason in bypassed[:NAMED])
@@ -289,12 +287,19 @@ async def check_webhooks(database: Database, settings: Settings) -> Check:
     ]
     waiting = sum(webhook.waiting for webhook in found)
     finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    mail = [webhook.url for webhook in found if webhook.is_active and webhook.is_mail]
+    if mail and settings.smtp_url is None:
+        return warn(
+            "webhooks",
+            f"{finding}; e-mail to {mail[0]} cannot be sent: no SMTP server is configured",
+            "Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM.",
+        )
     if not resting:
         return ok("webhooks", finding)
     names = ", ".join(f"{each.url} ({each.failures} failures)" for each in resting[:NAMED])
     return warn(
         "webhooks",
-        f"{finding}; {len(resting)} rest because they fail: {names}",
+        f"{finding}; {len(resting)} paused after failures: {names}",
         f"See forager webhooks deliveries {resting[0].id}; forager webhooks test sends one now.",
     )
 

@@ -100,18 +100,16 @@ async def check_source(
     """Extract every published page of a source again and report what was lost."""
     source = await get_source(database, source_id)
     repeated = await repeated_blocks(database, source_id)
-    async with database.connection() as connection:
-        clusters, pages, largest = await reads.select_near_clusters(
-            connection, source_id, limit=MAX_CLUSTERS
-        )
+    clusters, pages, largest = await database.run(
+        reads.select_near_clusters, source_id, limit=MAX_CLUSTERS
+    )
     near = NearDuplicatePages(clusters, pages, tuple(NearCluster(*each) for each in largest))
     check = SourceCheck(source.id, near_duplicates=near)
     after = 0
     while True:
-        async with database.connection() as connection:
-            rows = await reads.select_archived_documents(
-                connection, source_id, after=after, limit=_BATCH
-            )
+        rows = await database.run(
+            reads.select_archived_documents, source_id, after=after, limit=_BATCH
+        )
         for row in rows:
             await _check(check, storage, row, repeated)
         progress(check.pages + check.unreadable)
@@ -154,8 +152,7 @@ class PageContent:
 
 async def explain_content(database: Database, storage: Storage, key: bytes) -> PageContent | None:
     """What extraction left out of the page that readers find under a URL, read again."""
-    async with database.connection() as connection:
-        found = await reads.select_archived_page(connection, key)
+    found = await database.run(reads.select_archived_page, key)
     page = None if found is None else await _archived(storage, found[1])
     if found is None or page is None:
         return None
@@ -168,6 +165,5 @@ async def explain_content(database: Database, storage: Storage, key: bytes) -> P
 
 async def repeated_blocks(database: Database, source_id: str) -> RepeatedBlocks | None:
     """What the pages of a source have in common, if that was learned."""
-    async with database.connection() as connection:
-        value = await reads.select_repeated(connection, source_id)
+    value = await database.run(reads.select_repeated, source_id)
     return None if value is None else RepeatedBlocks.from_json(value)

@@ -55,8 +55,7 @@ class DocumentCleanup:
         ]
 
     async def flush(self) -> None:
-        async with self._database.connection() as connection:
-            await removal.flush_pending_lists(connection)
+        await self._database.run(removal.flush_pending_lists)
 
     async def run_once(self) -> Removed:
         await self._abandon()
@@ -87,8 +86,7 @@ class DocumentCleanup:
 
     async def delete_abandoned(self, source_id: str | None = None) -> Removed:
         """Delete what is abandoned, of one source or of all."""
-        async with self._database.connection() as connection:
-            abandoned = await removal.select_abandoned(connection, source_id)
+        abandoned = await self._database.run(removal.select_abandoned, source_id)
         generations = documents = 0
         for generation_id, source in abandoned:
             with isolated(f"generation {generation_id} of {source}"):
@@ -98,8 +96,7 @@ class DocumentCleanup:
         return Removed(generations, documents, await self._delete_empty_sources())
 
     async def _delete_empty_sources(self) -> int:
-        async with self._database.connection() as connection:
-            empty = await removal.select_empty_sources(connection)
+        empty = await self._database.run(removal.select_empty_sources)
         deleted = 0
         for source_id in empty:
             async with self._database.transaction() as connection:

@@ -226,9 +226,8 @@ async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, i
     """Outside any transaction: comparing takes time, and documents do not change."""
     for start in range(0, len(pairs), SECTIONS_AT_ONCE):
         some = pairs[start : start + SECTIONS_AT_ONCE]
-        async with database.connection() as connection:
-            sections = await reads.select_sections_of_many(
-                connection, [document for pair in some for document in pair]
-            )
+        sections = await database.run(
+            reads.select_sections_of_many, [document for pair in some for document in pair]
+        )
         for page, (old, new) in zip(diff.changed[start:], some, strict=False):
             page.sections.extend(section_changes(sections.get(old, []), sections.get(new, [])))

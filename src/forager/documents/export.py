@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import Any, BinaryIO, cast
+from uuid import UUID, uuid4
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import orjson
 
@@ -26,6 +27,7 @@ from forager.extract.markdown.escape import escape_text
 from forager.extract.text import collapse
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FOLDER
+from forager.row_files import CountingFile, Gathered
 
 AT_ONCE = 100
 # in every exported folder: only such a folder is ever replaced
@@ -59,11 +61,22 @@ async def open_export(database: Database, source_id: str, number: int | None = N
     wanted = source.published_number if number is None else number
     if wanted is None:
         raise NotAllowed(f"{source_id} has nothing published yet")
-    async with database.connection() as connection:
-        found = await generations.select_generation(connection, source_id, wanted)
+    found = await database.run(generations.select_generation, source_id, wanted)
     if found is None or not found.is_complete:
         raise no_such_generation(source_id, wanted)
     return PageExport(source, found)
+
+
+async def job_export(database: Database, job_id: UUID) -> PageExport:
+    """The pages of the generation that a job has completed."""
+    async with database.connection() as connection:
+        found = (await generations.select_generations_of_jobs(connection, [job_id])).get(job_id)
+    if found is None or not found.is_complete:
+        raise NotAllowed(
+            f"job {job_id} has no pages to export as markdown: it is not complete, or keeps no"
+            " documents"
+        )
+    return PageExport(await get_source(database, found.source_id), found)
 
 
 async def exported_pages(database: Database, export: PageExport) -> AsyncIterator[ReadPage]:
@@ -100,6 +113,20 @@ async def export_parts(
         if format_ is PageFormat.LLMS and folder != (folder := _folder(page)):
             yield f"\n## {escape_text(folder)}\n\n".encode()
         yield render(page).encode("utf-8", "replace")
+
+
+async def zip_parts(
+    database: Database, export: PageExport, progress: Callable[[int], None] = lambda _: None
+) -> AsyncIterator[bytes]:
+    """The files of `export_folder` as one zip file, a part at a time."""
+    written, used = Gathered(), set[str]()
+    file = cast("BinaryIO", CountingFile(written))
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        async for page in exported_pages(database, export):
+            archive.writestr(file_name(page, used), as_file(page).encode("utf-8", "replace"))
+            progress(1)
+            yield written.take()
+    yield written.take()
 
 
 def page_record(page: ReadPage) -> dict[str, Any]:

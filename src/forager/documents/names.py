@@ -101,9 +101,12 @@ def section_names(document: ExtractedDocument) -> list[SectionNames]:
     container = page_container(document.title, document.sections)
     if _is_listing("\n".join(section.content for section in document.sections)):
         return [_listed(document, section) for section in document.sections]
-    forms = Counter(_form(section)[1] for section in document.sections)
-    alike = {form for form, count in forms.items() if form and count >= _MIN_ALIKE}
-    return [_names(document, section, container, alike) for section in document.sections]
+    forms = [_form(section) for section in document.sections]
+    counts = Counter(form for _, form in forms)
+    return [
+        _names(document, section, container, name if counts[form] >= _MIN_ALIKE else "")
+        for section, (name, form) in zip(document.sections, forms, strict=True)
+    ]
 
 
 def page_container(title: str | None, sections: Sequence[ReadableSection]) -> Container:
@@ -167,12 +170,11 @@ def _names(
     document: ExtractedDocument,
     section: ExtractedSection,
     container: Container,
-    alike: set[str],
+    name: str,
 ) -> SectionNames:
     head = head_of(document, section)
-    in_head = identifier_lexemes(head)
-    defined = dict.fromkeys(_defined(section, container, alike))
-    heading = dict.fromkeys([*in_head, *bigrams(head)]) | defined
+    defined = dict.fromkeys(_defined(section, container, name))
+    heading = dict.fromkeys([*identifier_lexemes(head), *bigrams(head)]) | defined
     heading |= dict.fromkeys(f"{DEFINES}{name}" for name in defined)
     content = [*identifier_lexemes(section.content), *bigrams(section.content)]
     everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
@@ -180,16 +182,14 @@ def _names(
     return SectionNames(list(heading), everything, kind)
 
 
-def _defined(
-    section: ExtractedSection,
-    container: Container,
-    alike: set[str],
-) -> Iterable[str]:
-    """The names that a section defines, rather than mentions, in lower case."""
+def _defined(section: ExtractedSection, container: Container, name: str) -> Iterable[str]:
+    """The names that a section defines, rather than mentions, in lower case.
+
+    `name` is the one in its heading, if headings of that form define things on this page.
+    """
     yield from map(str.lower, qualified_names(container, section.heading, section.anchor))
     yield from _signature(section.content)
-    name, form = _form(section)
-    if name and form in alike:
+    if name:
         yield name
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-import orjson
-
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
-from forager.db.cursor import Page
+from forager.db.cursor import (
+    Page,
+    check_limit,
+    decode_values,
+    encode_values,
+    page_of,
+    unknown_cursor,
+)
 from forager.db.database import Connection, Database
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
@@ -27,7 +31,6 @@ from forager.extract.urls import NormalisedUrl, Refusal, normalise, other_scheme
 from forager.hints import Hint, action
 from forager.settings import Settings
 
-MAX_LIST = 1000
 MAX_VERSIONS = 500
 INDEXED_PATH = 600
 # a duplicate may repeat a duplicate: a redirect to a page that names another one
@@ -66,8 +69,7 @@ async def list_documents(
     limit: int = 100,
 ) -> Page[DocumentRow]:
     """Pages of a source by path. Later pages of the list are of the same generation."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     async with database.connection() as connection:
         place = _decode(cursor) if cursor else await _published(connection, source_id)
         if place is None:
@@ -86,7 +88,10 @@ async def list_documents(
                 "the list has expired: its generation is gone",
                 hint="Start again without a cursor.",
             )
-    return _page(rows, place.generation_id, limit)
+    generation_id = place.generation_id
+    return page_of(
+        rows, limit, lambda row: encode_values(generation_id, row.path[:INDEXED_PATH], row.id)
+    )
 
 
 async def read_page(
@@ -137,8 +142,7 @@ class PageVersion:
 async def page_versions(database: Database, document: DocumentRow) -> list[PageVersion]:
     """The versions of a page, newest first: the generations in which its content changed."""
     key = url_key(NormalisedUrl(document.url))
-    async with database.connection() as connection:
-        rows = await reads.select_versions(connection, document.source_id, key, limit=MAX_VERSIONS)
+    rows = await database.run(reads.select_versions, document.source_id, key, limit=MAX_VERSIONS)
     versions: list[PageVersion] = []
     for _, listed in groupby(rows, key=lambda row: row[1]):
         generations = list(listed)
@@ -150,10 +154,9 @@ async def read_response_of(
     database: Database, settings: Settings, document: DocumentRow
 ) -> ArchivedResponse:
     """The archived response that a page was extracted from."""
-    async with database.connection() as connection:
-        ref = await reads.select_response_ref(
-            connection, document.generation_id, url_key(NormalisedUrl(document.url))
-        )
+    ref = await database.run(
+        reads.select_response_ref, document.generation_id, url_key(NormalisedUrl(document.url))
+    )
     if ref is None:
         raise NotFound(f"the response of {document.url} is not in the archive")
     return await read_response(archive_options(settings).open(), ref)
@@ -253,26 +256,12 @@ async def _published(connection: Connection, source_id: str) -> Place | None:
     return Place(source.published_generation)
 
 
-def _page(rows: list[DocumentRow], generation_id: int, limit: int) -> Page[DocumentRow]:
-    if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    return Page(rows[:limit], _encode(Place(generation_id, last.path[:INDEXED_PATH], last.id)))
-
-
-def _encode(place: Place) -> str:
-    packed = orjson.dumps([place.generation_id, place.path, place.document_id])
-    return base64.urlsafe_b64encode(packed).decode()
-
-
 def _decode(cursor: str) -> Place:
     try:
-        generation_id, path, document_id = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
+        generation_id, path, document_id = decode_values(cursor)
         numbers = (generation_id, document_id)
         if not all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers) or "\0" in path:
             raise ValueError(cursor)
         return Place(generation_id, str(path), document_id)
     except (ValueError, TypeError):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise unknown_cursor() from None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
@@ -20,7 +20,6 @@ from forager.logs import get_logger
 from forager.services.service import UNAVAILABLE, Service, isolated
 from forager.settings import Settings
 
-MAX_LIST = 1000
 MAX_KEPT = 1000
 
 
@@ -28,41 +27,40 @@ async def list_sources(
     database: Database, *, user_id: UUID | None = None, cursor: str | None = None, limit: int = 100
 ) -> Page[Source]:
     """Sources by name; the cursor is the last name."""
-    async with database.connection() as connection:
-        found = await generations.select_sources(
-            connection, after=cursor or "", user_id=user_id, limit=_checked(limit) + 1
-        )
-    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+    found = await database.run(
+        generations.select_sources,
+        after=cursor or "",
+        user_id=user_id,
+        limit=check_limit(limit) + 1,
+    )
+    return page_of(found, limit, lambda source: source.id)
 
 
 async def get_source(database: Database, source_id: str) -> Source:
-    async with database.connection() as connection:
-        return await _existing(connection, source_id)
+    return await database.run(_existing, source_id)
 
 
 async def list_generations(
     database: Database, source_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[Generation]:
     """Generations of a source, newest first; the cursor is the last number."""
-    if cursor is not None and not cursor.isdecimal():
-        raise InvalidInput("the cursor is not one that a list gave")
+    before = decode_number(cursor)
     async with database.connection() as connection:
         await _existing(connection, source_id)
         found = await generations.select_generations(
             connection,
             source_id,
-            before=None if cursor is None else int(cursor[:9]),
-            limit=_checked(limit) + 1,
+            before=before,
+            limit=check_limit(limit) + 1,
         )
-    return Page(found[:limit], str(found[limit - 1].number) if len(found) > limit else None)
+    return page_of(found, limit, lambda generation: generation.number)
 
 
 async def list_refused(
     database: Database, *, user_id: UUID | None = None, limit: int = 20
 ) -> list[Generation]:
     """Newest generations that the quality gate did not let through, or that came too late."""
-    async with database.connection() as connection:
-        return await generations.select_refused(connection, user_id=user_id, limit=_checked(limit))
+    return await database.run(generations.select_refused, user_id=user_id, limit=check_limit(limit))
 
 
 async def refresh(
@@ -153,12 +151,6 @@ async def _existing(connection: Connection, source_id: str) -> Source:
     return source
 
 
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
-    return limit
-
-
 log = get_logger("refresh")
 
 INTERVAL = 15.0
@@ -201,8 +193,7 @@ class Refresher:
         except UNAVAILABLE:
             raise
         except Exception:
-            async with self._database.connection() as connection:
-                await publishing.advance(connection, source_id, since, now + FAULT_DELAY)
+            await self._database.run(publishing.advance, source_id, since, now + FAULT_DELAY)
             raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
@@ -218,8 +209,7 @@ class Refresher:
             created = await self._enqueue(source)
         except NotYet as lack:
             following = _later(source, now, lack)
-        async with self._database.connection() as connection:
-            await publishing.advance(connection, source_id, since, following)
+        await self._database.run(publishing.advance, source_id, since, following)
         return created
 
     async def _enqueue(self, source: Source) -> bool:

@@ -25,7 +25,7 @@ from forager.documents.store.publishing import count_inbound_links, find_near_du
 from forager.documents.store.words import count_words
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
-from forager.jobs.store import hold_lease
+from forager.jobs.store.leases import hold_lease
 
 MAX_KEYS = 10_000
 # the stop reason of a job whose generation was refused; the generation's note says why
@@ -106,10 +106,9 @@ class GenerationWriter:
             return {}
         if len(keys) > MAX_KEYS:
             raise ValueError(f"{len(keys)} keys at once; at most {MAX_KEYS} go")
-        async with self._context.database.connection() as connection:
-            return await building.select_previous(
-                connection, self.base_id, keys, self._full_version
-            )
+        return await self._context.database.run(
+            building.select_previous, self.base_id, keys, self._full_version
+        )
 
     @property
     def _full_version(self) -> str:
@@ -119,8 +118,7 @@ class GenerationWriter:
 
     async def links_of(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
         """The links of pages that were not fetched, as `NewPage.outlinks` once had them."""
-        async with self._context.database.connection() as connection:
-            return await building.select_links(connection, self.source_id, link_sets)
+        return await self._context.database.run(building.select_links, self.source_id, link_sets)
 
     def plan(self, pages: Sequence[NewPage], previous: Mapping[bytes, PreviousPage]) -> Plan:
         """Decide what is new and what is used again. Writes nothing."""
@@ -161,8 +159,7 @@ class GenerationWriter:
 
     async def sample(self, limit: int) -> list[SampledPage]:
         """Pages of the generation from which it can be learned what they have in common."""
-        async with self._context.database.connection() as connection:
-            return await building.select_sample(connection, self.generation_id, limit)
+        return await self._context.database.run(building.select_sample, self.generation_id, limit)
 
     async def store_repeated(
         self,

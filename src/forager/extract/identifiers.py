@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 
 MAX_IDENTIFIERS = 1_000  # of one section
 MAX_LENGTH = 100
@@ -49,12 +50,10 @@ def identifier_lexemes(markdown: str) -> list[str]:
     text = markdown[:_MAX_TEXT]
     if "](" in text or "://" in text:
         text = _LINK_TARGET.sub("]", text)
-    words = dict.fromkeys(_WORDS.findall(text.replace("\\_", "_").replace("\\<", "<")))
-    found: dict[str, None] = {}
-    for lexemes in filter(None, map(_known.__getitem__, words)):
-        found.update(dict.fromkeys(lexemes))
-        if len(found) >= MAX_IDENTIFIERS:
-            break
+    if "\\" in text:
+        text = text.replace("\\_", "_").replace("\\<", "<")
+    words = dict.fromkeys(_WORDS.findall(text))
+    found = dict.fromkeys(chain.from_iterable(map(_known.__getitem__, words)))
     return list(found)[:MAX_IDENTIFIERS]
 
 

@@ -154,6 +154,12 @@ _SIMPLE = re.compile(
 )
 
 
+def directory_of(url: str) -> str:
+    """The URL up to its last slash, or all of it where its path is missing."""
+    path = url.partition("#")[0].partition("?")[0]
+    return path[: path.rindex("/") + 1] if path.count("/") > 2 else url
+
+
 class Resolver:
     """Normalises links against one base, which is taken apart only once."""
 
@@ -161,21 +167,19 @@ class Resolver:
 
     def __init__(self, base: NormalisedUrl) -> None:
         self.base = base
-        path_start = base.index("/", base.index("//") + 2)
-        path = base.partition("?")[0]
-        self._origin = base[:path_start]
-        self._directory = path[: path.rindex("/") + 1]
+        self._origin = base[: base.index("/", base.index("//") + 2)]
+        self._directory = directory_of(base)
 
     def resolve(self, href: str) -> NormalisedUrl | Refusal:
         """Exactly `normalise(href, base)`, many times faster for links met before."""
-        if len(href) > MAX_CACHED_LENGTH or not _NEEDS_NO_PAGE.match(href):
+        if len(href) > MAX_CACHED_LENGTH or not NEEDS_NO_PAGE.match(href):
             return normalise(href, self.base)
         return _resolve(self._origin, self._directory, href)
 
 
 # Whole URLs, and paths without a colon: for them the directory of a page is all that matters,
 # while ?page=2, #top, the empty link and the odd "https:" need the page itself.
-_NEEDS_NO_PAGE = re.compile(r"https?://|[/.A-Za-z0-9_~-][^:]*$")
+NEEDS_NO_PAGE = re.compile(r"https?://|[/.A-Za-z0-9_~-][^:]*$")
 MAX_CACHED_LENGTH = 512
 
 

@@ -28,7 +28,6 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import _EXC_SENTINEL
 from aiohttp.tracing import Trace
 from python_socks import ProxyError, ProxyType
-from python_socks.async_.asyncio import Proxy
 
 from forager.errors import GiveUp
 from forager.fetch.failure import proxy_failure, socks_failure
@@ -197,6 +196,8 @@ class SocksConnector(GuardedConnector):
     async def _tunnel(self, host: str, port: int, timeout: float | None) -> socket.socket:
         proxy = self._proxy
         found = await super()._resolve_host(proxy.host.strip("[]"), proxy.port)
+        from python_socks.async_.asyncio import Proxy  # few crawls have proxies
+
         tunnel = Proxy(
             ProxyType.SOCKS5,
             found[0]["host"],

@@ -12,7 +12,7 @@ from hashlib import sha256
 from forager.archive.record import ArchiveError
 from forager.clock import local_time
 from forager.db.database import Connection, Database
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.errors import DiskFull, ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of, parent_domains
 from forager.extract.text import storable
@@ -95,15 +95,15 @@ class ImageFetcher:
         self._limits = Limits(body=limit, total=60.0)
 
     async def run(self) -> None:
-        patience = Patience(log, "images put off")
+        outage = Outage(log, "images put off")
         try:
             while self._settings.images:
                 done = 0
                 try:
                     done = await self.run_once()
-                    patience.over()
+                    outage.over()
                 except* TROUBLE as errors:
-                    patience.note(errors.exceptions[0])
+                    outage.note(errors.exceptions[0])
                 if not done:
                     await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.0))  # noqa: S311
         finally:
@@ -128,8 +128,9 @@ class ImageFetcher:
         file = known.get((first.url_hash, first.domain))
         if file is None:
             return False
-        async with self._database.connection() as connection:
-            found = await store.refer(connection, wanted.ids, file.key, fetched_at=file.fetched_at)
+        found = await self._database.run(
+            store.refer, wanted.ids, file.key, fetched_at=file.fetched_at
+        )
         return found > 0
 
     async def _fetch_host(self, of_host: Sequence[_Wanted]) -> int:
@@ -176,8 +177,7 @@ class ImageFetcher:
     async def _pages_are_due(self, wanted: _Wanted) -> bool:
         """Whether tracked products of the same host wait: they come first."""
         host = host_of(wanted.url)
-        async with self._database.connection() as connection:
-            return await store.select_pages_are_due(connection, [host, *parent_domains(host)])
+        return await self._database.run(store.select_pages_are_due, [host, *parent_domains(host)])
 
     async def _fetch(self, wanted: _Wanted) -> bytes:
         image = wanted.images[0]
@@ -198,13 +198,12 @@ class ImageFetcher:
         return fetched.response.body
 
     async def _store(self, wanted: _Wanted, data: bytes) -> None:
-        """Row, file, reference, in this order: whoever dies in between leaves nothing dangling."""
+        """Row, file, reference, in this order: a crash in between leaves nothing dangling."""
         found = await self._inspection.inspect(data)
         content_hash = sha256(data).digest()
         path = image_path(content_hash, found.extension)
         file = NewFile(content_hash, path, found.media_type, found.width, found.height, len(data))
-        async with self._database.connection() as connection:
-            key = await store.touch_file(connection, file)
+        key = await self._database.run(store.touch_file, file)
         if key is None:
             await self._put_off([wanted], FIRST_WAIT)  # it is being deleted at this moment
             return
@@ -226,10 +225,9 @@ class ImageFetcher:
 
     async def _settle(self, wanted: _Wanted, error: WorkFailed) -> None:
         status = "refused" if error.kind in REFUSALS else "failed"
-        async with self._database.connection() as connection:
-            await store.settle_image(
-                connection, wanted.ids, status=status, problem=_problem(error.message)
-            )
+        await self._database.run(
+            store.settle_image, wanted.ids, status=status, problem=_problem(error.message)
+        )
 
     async def _put_off(
         self,
@@ -239,14 +237,13 @@ class ImageFetcher:
         *,
         spent: int = 0,
     ) -> None:
-        async with self._database.connection() as connection:
-            await store.put_off(
-                connection,
-                [image_id for each in wanted for image_id in each.ids],
-                seconds=seconds,
-                problem=None if problem is None else _problem(problem),
-                spent=spent,
-            )
+        await self._database.run(
+            store.put_off,
+            [image_id for each in wanted for image_id in each.ids],
+            seconds=seconds,
+            problem=None if problem is None else _problem(problem),
+            spent=spent,
+        )
 
 
 def _by_url(images: Sequence[PendingImage]) -> list[_Wanted]:
@@ -268,7 +265,7 @@ def _problem(message: str) -> str:
     return storable(message)[:MAX_PROBLEM]
 
 
-# a worker that has gone to the end looks again at what it passed over after so many seconds
+# a worker that has gone to the end looks again at what it passed over after this many seconds
 AGAIN_AFTER = 60.0
 
 

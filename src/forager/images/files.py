@@ -235,14 +235,12 @@ async def delete_unused_files(database: Database, settings: Settings) -> int:
     """Delete unused files, also those that an interrupted clean-up left; return their number."""
     files = open_image_files(settings)
     await _mark_all(database)
-    async with database.connection() as connection:
-        going = await store.select_going_files(connection)
+    going = await database.run(store.select_going_files)
     for content_hash, path in going:
         with isolated(f"image file {path}"):
             # the row last: while it exists, no process writes this file again
             await files.delete(path)
-            async with database.connection() as connection:
-                await store.delete_file_row(connection, content_hash)
+            await database.run(store.delete_file_row, content_hash)
     if going:
         log.info("image files deleted", files=len(going))
     return len(going)
@@ -250,8 +248,7 @@ async def delete_unused_files(database: Database, settings: Settings) -> int:
 
 async def _mark_all(database: Database) -> None:
     while True:
-        async with database.connection() as connection:
-            unused = await store.select_unused_files(connection, seconds=SPARED_FOR, limit=CHUNK)
+        unused = await database.run(store.select_unused_files, seconds=SPARED_FOR, limit=CHUNK)
         marked = [await _mark(database, content_hash) for content_hash in unused]
         if len(unused) < CHUNK or not any(marked):
             return

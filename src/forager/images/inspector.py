@@ -66,7 +66,7 @@ def _decode(data: bytes, kind: Format) -> dict[str, Any]:
         width, height = image.size
         _check_size(width, height)
         image.verify()
-    # verifying reads no pixels of most formats: only decoding tells that none are missing
+    # verifying reads no pixels of most formats: only decoding shows that none are missing
     with Image.open(io.BytesIO(data), formats=[kind.pillow]) as image:
         if kind is JPEG:
             image.draft("L", (1, 1))  # all data is read, at an eighth of the size

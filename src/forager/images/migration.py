@@ -40,8 +40,7 @@ class ImageMove:
     place: str
 
     async def count(self) -> int:
-        async with self.database.connection() as connection:
-            return await store.count_unmoved(connection, self.place)
+        return await self.database.run(store.count_unmoved, self.place)
 
     async def run(self, on_progress: Progress) -> MovedImages:
         """Copy every file that was not copied yet."""
@@ -84,18 +83,16 @@ class ImageMove:
             raise ArchiveError(f"image file {file.path} did not arrive as it was sent")
 
     async def _mark(self, file: MovableFile) -> None:
-        async with self.database.connection() as connection:
-            marked = await store.mark_moved(connection, file.content_hash, self.place)
+        marked = await self.database.run(store.mark_moved, file.content_hash, self.place)
         if not marked:
-            # deleted while it was copied: whoever did so did not know of the copy
+            # deleted while it was copied: the deletion did not include the copy
             await self.target.delete(file.path)
 
     async def _files(self, *, moved_only: bool) -> AsyncIterator[MovableFile]:
         select = store.select_moved if moved_only else store.select_unmoved
         after = b""
         while True:
-            async with self.database.connection() as connection:
-                page = await select(connection, self.place, after=after, limit=PAGE)
+            page = await self.database.run(select, self.place, after=after, limit=PAGE)
             for file in page:
                 yield file
             if len(page) < PAGE:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.index import store
 from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing, Kind
 from forager.logs import get_logger
@@ -48,7 +48,7 @@ class Engine:
 
     def __init__(self, client: EngineClient) -> None:
         self._client = client
-        self._patience = Patience(
+        self._outage = Outage(
             log, "the search engine does not answer, PostgreSQL does", said_every=math.inf
         )
         self._rests_until = 0.0
@@ -75,11 +75,11 @@ class Engine:
         except EngineUnavailable as error:
             self._fail(error)
             raise
-        self._patience.over()
+        self._outage.over()
         return found
 
     def _fail(self, error: EngineUnavailable) -> None:
-        self._patience.note(error)
+        self._outage.note(error)
         self._rests_until = time.monotonic() + REST
 
 

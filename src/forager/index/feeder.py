@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from forager.db.database import Database
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, IndexState, Kind
@@ -55,8 +55,8 @@ class Feeder:
         self._kinds = kinds
         self._touched: dict[str, float] = {}
         # per kind, so that a rejected batch of one kind cannot starve the others
-        self._patience = {
-            kind.name: Patience(
+        self._outage = {
+            kind.name: Outage(
                 log, f"the search engine cannot be fed with {kind.name}", also=(EngineUnavailable,)
             )
             for kind in kinds
@@ -84,7 +84,7 @@ class Feeder:
         """Send due messages, at most one claim of each kind; return their number."""
         fed = 0
         for kind in self._kinds:
-            with self._patience[kind.name]:
+            with self._outage[kind.name]:
                 fed += await self.feed(kind)
         return fed
 
@@ -167,8 +167,7 @@ class Feeder:
     async def _maintain(self, kind: Kind, state: IndexState) -> None:
         now = time.monotonic()
         if now - self._touched.get(kind.name, -TOUCH_EVERY) >= TOUCH_EVERY:
-            async with self._database.connection() as connection:
-                await store.touch(connection, kind.name)
+            await self._database.run(store.touch, kind.name)
             self._touched[kind.name] = now
             await _point(self._client, self._prefix, state)
         if state.old is not None and state.age is not None and state.age > OLD_FOR:
@@ -197,8 +196,7 @@ async def replace_old(
     await _point(client, prefix, state)
     if state.old is not None:
         await client.delete(state.old)
-        async with database.connection() as connection:
-            await store.forget_old(connection, state.kind, state.old)
+        await database.run(store.forget_old, state.kind, state.old)
 
 
 async def _point(client: EngineClient, prefix: str, state: IndexState) -> None:

@@ -112,8 +112,7 @@ class Reindexer:
         if abandoned is not None:
             await self._client.delete(abandoned)
         uuid = await self._client.create(index)
-        async with self._database.connection() as connection:
-            ours = await store.know_made(connection, kind.name, index, uuid)
+        ours = await self._database.run(store.know_made, kind.name, index, uuid)
         if not ours:
             await self._client.delete(index)
 
@@ -137,12 +136,10 @@ class Reindexer:
 
     async def _fill(self, kind: Kind, index: str, filled_to: int) -> int:
         writer = IndexWriter(self._database, self._client, kind)
-        async with self._database.connection() as connection:
-            total = await kind.count(connection, filled_to)
+        total = await self._database.run(kind.count, filled_to)
         rows = 0
         while True:
-            async with self._database.connection() as connection:
-                ids = await kind.next_ids(connection, filled_to, ROWS)
+            ids = await self._database.run(kind.next_ids, filled_to, ROWS)
             if not ids:
                 return rows
             outcome = await writer.write([index], await writer.sizes(ids), lambda _: FILLED)
@@ -177,8 +174,7 @@ class Reindexer:
             pass
 
     async def _swap(self, kind: Kind, index: str) -> None:
-        async with self._database.connection() as connection:
-            await store.complete(connection, kind.name, index)
+        await self._database.run(store.complete, kind.name, index)
         state = await self._state(kind)
         if state is None or state.name != index:
             raise NotAllowed(
@@ -191,5 +187,4 @@ class Reindexer:
             await replace_old(self._database, self._client, self._prefix, state)
 
     async def _state(self, kind: Kind) -> IndexState | None:
-        async with self._database.connection() as connection:
-            return await store.select_index(connection, kind.name)
+        return await self._database.run(store.select_index, kind.name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
-
-from psycopg.rows import class_row
+from typing import TYPE_CHECKING, LiteralString
 
 from forager.db.database import Connection
-from forager.index.kind import IndexState
+from forager.db.rows import Rows, Values
 from forager.outbox.store import enqueue
+
+if TYPE_CHECKING:
+    from forager.index.kind import IndexState
 
 _STATE: LiteralString = """
     SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
@@ -20,16 +21,21 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
-    cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE, (kind,))
-    return await cursor.fetchone()
+    return await _select_state(connection, _STATE, kind)
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
     """The same; no other transaction begins or swaps an index before this one ends."""
-    cursor = connection.cursor(row_factory=class_row(IndexState))
-    await cursor.execute(_STATE + "FOR SHARE", (kind,))
-    return await cursor.fetchone()
+    return await _select_state(connection, _STATE + "FOR SHARE", kind)
+
+
+async def _select_state(
+    connection: Connection, query: LiteralString, kind: str
+) -> IndexState | None:
+    # imported here: code that only enqueues changes does not need it
+    from forager.index.kind import IndexState
+
+    return await Rows(connection, IndexState).first(query, (kind,))
 
 
 # --- rebuilding an index -------------------------------------------------------------------------
@@ -64,19 +70,16 @@ async def know_made(connection: Connection, kind: str, building: str, uuid: str)
 
 async def current_transaction(connection: Connection) -> int:
     """A number that is higher than that of every transaction that has written before."""
-    cursor = await connection.execute("SELECT pg_current_xact_id()::text::bigint")
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    value: int = await Values(connection).one("SELECT pg_current_xact_id()::text::bigint")
+    return value
 
 
 async def all_have_ended(connection: Connection, transaction: int) -> bool:
     """Whether all transactions up to this one have committed or rolled back."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s", (transaction,)
     )
-    row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+    return bool(value)
 
 
 async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
@@ -140,13 +143,12 @@ async def forget_lost(connection: Connection, kind: str, uuid: str) -> None:
 
 async def delete_unfed(connection: Connection, seconds: float) -> list[str]:
     """Forget indexes that no worker has fed for this long; return their kinds."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         DELETE FROM search_indexes WHERE fed_at < now() - make_interval(secs => %s) RETURNING kind
         """,
         (seconds,),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 # --- messages to the engine ----------------------------------------------------------------------

@@ -31,8 +31,7 @@ class IndexWriter:
         self._kind = kind
 
     async def sizes(self, ref_ids: Sequence[int]) -> dict[int, int]:
-        async with self._database.connection() as connection:
-            return await self._kind.sizes(connection, ref_ids)
+        return await self._database.run(self._kind.sizes, ref_ids)
 
     async def write(
         self, targets: Sequence[str], sizes: dict[int, int], version: Callable[[int], int]
@@ -56,8 +55,7 @@ class IndexWriter:
     async def _write_part(
         self, targets: Sequence[str], part: list[int], version: Callable[[int], int]
     ) -> Outcome:
-        async with self._database.connection() as connection:
-            rows = await self._kind.select(connection, part)
+        rows = await self._database.run(self._kind.select, part)
         actions, payload = await asyncio.to_thread(self._made, rows, version)
         return await self._send(targets, actions, payload)
 

@@ -5,8 +5,11 @@ Everything a runner does is in the database when it is committed, so it may be k
 
 from __future__ import annotations
 
-import asyncio
 import gc
+
+gc.disable()  # until everything is imported: nothing of it can be freed
+
+import asyncio
 import importlib
 import sys
 from uuid import UUID
@@ -97,6 +100,7 @@ def _spare_the_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 if __name__ == "__main__":

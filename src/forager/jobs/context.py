@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 
 from forager.db.database import Connection, Database
-from forager.jobs import store
 from forager.jobs.job import Job, Lease
 from forager.jobs.lifecycle import Status
+from forager.jobs.store import leases, moves
 from forager.metrics.recorded import COMMIT_SECONDS
 from forager.processes.control import StopCause
 from forager.settings import Settings
@@ -79,7 +79,7 @@ class JobContext:
         began = time.perf_counter()
         async with self.database.connection() as connection:
             async with connection.pipeline(), connection.transaction():
-                fence = await store.hold_lease(connection, self.lease)
+                fence = await leases.hold_lease(connection, self.lease)
                 yield connection
             row = await fence.fetchone()
         COMMIT_SECONDS.observe(time.perf_counter() - began)
@@ -91,8 +91,8 @@ class JobContext:
         """Assign a source to a job that has none; False while the source has an active job."""
         try:
             async with self.database.transaction() as connection:
-                await store.hold_lease(connection, self.lease)
-                await store.assign_source(
+                await leases.hold_lease(connection, self.lease)
+                await moves.assign_source(
                     connection, self.lease.job_id, source_id, host=host, payload=payload
                 )
         except psycopg.errors.UniqueViolation:
@@ -101,8 +101,7 @@ class JobContext:
 
     async def checkpoint(self) -> Checkpoint | None:
         """The last checkpoint that `save` wrote; None for a job that starts."""
-        async with self.database.connection() as connection:
-            found = await store.select_checkpoint(connection, self.lease.job_id)
+        found = await self.database.run(leases.select_checkpoint, self.lease.job_id)
         return None if found is None else Checkpoint(*found)
 
     async def save(
@@ -111,7 +110,7 @@ class JobContext:
         """Write counters and checkpoint inside a commit; 100 % is for completed jobs only."""
         whole = processed + pending
         percentage = min(99, 100 * processed // whole) if whole else 0
-        await store.save_progress(
+        await leases.save_progress(
             connection,
             self.lease.job_id,
             processed=processed,

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
-from forager.errors import InvalidInput
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.lifecycle import MOVES, Status
-from forager.jobs.store import history as store
 from forager.jobs.store import reads
-from forager.jobs.store.history import TimelineRow
+from forager.jobs.store.reads import TimelineRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,7 @@ async def queue_history(
     database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
 ) -> QueueHistory:
     """The last minutes; `active` is how many jobs are unfinished now."""
-    async with database.connection() as connection:
-        rows = await store.count_by_minute(connection, minutes=minutes, user_id=user_id)
+    rows = await database.run(reads.count_by_minute, minutes=minutes, user_id=user_id)
     counts = {ago: (added, finished) for ago, added, finished in rows}
     by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
     levels, level = [], active
@@ -49,8 +46,7 @@ async def recent_jobs(
     database: Database, *, minutes: int = 60, limit: int = 100, user_id: UUID | None = None
 ) -> list[UUID]:
     """Jobs that were at work in the last minutes; the newest, if they are many."""
-    async with database.connection() as connection:
-        return await store.select_recent(connection, minutes=minutes, limit=limit, user_id=user_id)
+    return await database.run(reads.select_recent, minutes=minutes, limit=limit, user_id=user_id)
 
 
 # moves that are looked through for one page
@@ -67,33 +63,22 @@ async def list_moves(
     limit: int = 50,
 ) -> Page[TimelineRow]:
     """Moves of the jobs (of an owner). A page may have few and still be followed by others."""
-    before = _decode(cursor)
+    before = decode_number(cursor)
     async with database.connection() as connection:
-        found = await store.select_moves(
+        found = await reads.select_moves(
             connection, move=move, user_id=user_id, before=before, among=AMONG, limit=limit + 1
         )
         if len(found) > limit:
             return Page(found[:limit], str(found[limit - 1].id))
-        reach = await store.select_reach(connection, before=before, among=AMONG)
+        reach = await reads.select_reach(connection, before=before, among=AMONG)
     return Page(found, None if reach is None else str(reach))
-
-
-def _decode(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return int(cursor)
 
 
 async def events_of_many(
     database: Database, after: Mapping[UUID, int], *, limit: int
 ) -> dict[UUID, list[JobEvent]]:
     """Events of several jobs by job, each after the last known one; at most `limit` per job."""
-    async with database.connection() as connection:
-        found = await reads.select_events_of_many(connection, after, limit=limit)
+    found = await database.run(reads.select_events_of_many, after, limit=limit)
     by_job: dict[UUID, list[JobEvent]] = {}
     for event in found:
         by_job.setdefault(event.job_id, []).append(event)
@@ -114,12 +99,11 @@ async def find_jobs(
     limit: int = 50,
 ) -> list[Job]:
     """Of the newest jobs those with the text in their id, source or first URL."""
-    async with database.connection() as connection:
-        return await reads.select_jobs_with(
-            connection,
-            text[:MAX_TEXT],
-            statuses=statuses,
-            user_id=user_id,
-            among=SEARCHED_JOBS,
-            limit=limit,
-        )
+    return await database.run(
+        reads.select_jobs_with,
+        text[:MAX_TEXT],
+        statuses=statuses,
+        user_id=user_id,
+        among=SEARCHED_JOBS,
+        limit=limit,
+    )

@@ -10,20 +10,22 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from forager.db.cursor import Page, decode_cursor, encode_cursor
+from forager.db.cursor import Page, check_limit, decode_cursor, encode_cursor, page_of
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
 from forager.hints import Hint, action
-from forager.jobs import lifecycle, store
+from forager.jobs import lifecycle
 from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
 from forager.jobs.lifecycle import IllegalMove, Move, Status
+from forager.jobs.store import failed_runs, reads
+from forager.jobs.store import leases as lease_rows
+from forager.jobs.store import moves as job_rows
 from forager.settings import Settings
 from forager.tracing import span, traceparent
 
-MAX_LIST = 1000
 MAX_PAYLOAD_BYTES = 1 << 20
 PRUNE_BATCH = 500
 PRIORITIES = range(-(2**31), 2**31)
@@ -54,11 +56,13 @@ class Queue:
     async def _enqueue(self, checked: NewJob, actor: str) -> Enqueued:
         async with self._database.connection() as connection:
             while True:
-                inserted = await store.insert_jobs(connection, [(new_id(), checked)], actor=actor)
+                inserted = await job_rows.insert_jobs(
+                    connection, [(new_id(), checked)], actor=actor
+                )
                 if inserted:
                     return Enqueued(inserted[0], created=True)
                 assert checked.source_id is not None
-                active = await store.select_active_job_of_source(connection, checked.source_id)
+                active = await reads.select_active_job_of_source(connection, checked.source_id)
                 # it may have finished between the two statements: then there is room for ours
                 if active is not None:
                     return Enqueued(active, created=False)
@@ -70,19 +74,16 @@ class Queue:
         rows = [(new_id(), _checked(job)) for job in jobs]
         # in one order for all: a transaction that finds the source of another one waits for it
         ordered = sorted(rows, key=lambda row: row[1].source_id or "")
-        async with self._database.connection() as connection:
-            made = await store.insert_jobs(connection, ordered, actor=actor)
+        made = await self._database.run(job_rows.insert_jobs, ordered, actor=actor)
         place = {job_id: nth for nth, (job_id, _) in enumerate(rows)}
         return sorted(made, key=lambda job: place[job.id])
 
     async def get(self, job_id: UUID) -> Job:
-        async with self._database.connection() as connection:
-            return await _existing(connection, job_id)
+        return await self._database.run(_existing, job_id)
 
     async def trace_of(self, job_id: UUID) -> str | None:
         """The span in which a job was requested."""
-        async with self._database.connection() as connection:
-            return await store.select_trace(connection, job_id)
+        return await self._database.run(reads.select_trace, job_id)
 
     async def resolve(self, text: str) -> UUID:
         """The job a person means: a whole id, or its beginning as long as that is unique."""
@@ -92,8 +93,7 @@ class Queue:
                 f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
             )
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        async with self._database.connection() as connection:
-            found = await store.select_jobs_by_prefix(connection, low, high)
+        found = await self._database.run(reads.select_jobs_by_prefix, low, high)
         if not found:
             raise _no_such_job(text)
         if len(found) > 1:
@@ -112,39 +112,34 @@ class Queue:
     ) -> Page[Job]:
         """Jobs, newest first, a page at a time."""
         before = decode_cursor(cursor) if cursor else None
-        async with self._database.connection() as connection:
-            jobs = await store.select_jobs(
-                connection,
-                statuses=statuses,
-                kind=kind,
-                source_id=source_id,
-                user_id=user_id,
-                before=before,
-                limit=_checked_limit(limit) + 1,
-            )
-        if len(jobs) <= limit:
-            return Page(jobs, None)
-        last = jobs[limit - 1]
-        return Page(jobs[:limit], encode_cursor(last.created_at, last.id))
+        jobs = await self._database.run(
+            reads.select_jobs,
+            statuses=statuses,
+            kind=kind,
+            source_id=source_id,
+            user_id=user_id,
+            before=before,
+            limit=check_limit(limit) + 1,
+        )
+        return page_of(jobs, limit, lambda job: encode_cursor(job.created_at, job.id))
 
     async def events(self, job_id: UUID, *, after: int = 0, limit: int = 100) -> list[JobEvent]:
         """A job's history, oldest first."""
         async with self._database.connection() as connection:
             await _existing(connection, job_id)
-            return await store.select_events(
-                connection, job_id, after=after, limit=_checked_limit(limit)
+            return await reads.select_events(
+                connection, job_id, after=after, limit=check_limit(limit)
             )
 
     async def counts(self, *, user_id: UUID | None = None) -> dict[Status, int]:
         """Jobs by state, of one owner or of all; states without jobs count zero."""
         async with self._database.connection() as connection:
-            counted = dict(await store.count_jobs(connection, user_id))
+            counted = dict(await reads.count_jobs(connection, user_id))
         return {status: counted.get(status, 0) for status in Status}
 
     async def pending_work(self, *, user_id: UUID | None = None) -> list[StateCount]:
         """What is left to do, by state: running, waiting and paused jobs apart."""
-        async with self._database.connection() as connection:
-            return await store.sum_pending_work(connection, user_id)
+        return await self._database.run(reads.sum_pending_work, user_id)
 
     async def pause(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
         """Hold a job. A running one commits what it has and leaves; until then it is pausing."""
@@ -200,25 +195,34 @@ class Queue:
         return total
 
     async def _prune_batch(self, age: float) -> int:
-        async with self._database.connection() as connection:
-            return await store.delete_finished(connection, older_than=age, limit=PRUNE_BATCH)
+        return await self._database.run(job_rows.delete_finished, older_than=age, limit=PRUNE_BATCH)
 
     # --- for workers -----------------------------------------------------------------------
 
     async def claim(
-        self, worker_id: UUID, *, kinds: Sequence[str], limit: int = 1, only: UUID | None = None
+        self,
+        worker_id: UUID,
+        *,
+        kinds: Sequence[str],
+        limit: int = 1,
+        renders: bool = False,
+        only: UUID | None = None,
     ) -> list[Job]:
-        """Take up to `limit` due jobs, highest priority first, oldest first."""
-        async with self._database.connection() as connection:
-            return await store.claim_jobs(
-                connection,
-                worker_id=worker_id,
-                kinds=kinds,
-                limit=_checked_limit(limit),
-                schema=SCHEMA_VERSION,
-                region=self.settings.region,
-                only=only,
-            )
+        """Take up to `limit` due jobs, highest priority first, oldest first.
+
+        `renders`: whether the worker has a browser.
+        """
+        return await self._database.run(
+            job_rows.claim_jobs,
+            worker_id=worker_id,
+            kinds=kinds,
+            limit=check_limit(limit),
+            schema=SCHEMA_VERSION,
+            stale_after=self.settings.stale_after,
+            region=self.settings.region,
+            renders=renders,
+            only=only,
+        )
 
     async def heartbeat(self, leases: Sequence[Lease]) -> set[UUID]:
         """Renew leases of one worker; the ids of those renewed.
@@ -228,32 +232,29 @@ class Queue:
         """
         if not leases:
             return set()
-        async with self._database.connection() as connection:
-            renewed = await store.beat(
-                connection,
-                worker_id=leases[0].worker_id,
-                ids=[lease.job_id for lease in leases],
-                leases=[lease.number for lease in leases],
-            )
+        renewed = await self._database.run(
+            lease_rows.beat,
+            worker_id=leases[0].worker_id,
+            ids=[lease.job_id for lease in leases],
+            leases=[lease.number for lease in leases],
+        )
         return set(renewed)
 
     async def held(self, leases: Sequence[Lease]) -> dict[UUID, Status]:
         """The states of those jobs whose lease is still the given one."""
-        async with self._database.connection() as connection:
-            rows = await store.select_held(connection, [lease.job_id for lease in leases])
+        rows = await self._database.run(lease_rows.select_held, [lease.job_id for lease in leases])
         number = {lease.job_id: lease.number for lease in leases}
         return {row.id: row.status for row in rows if row.lease == number[row.id]}
 
     async def held_by(self, worker_id: UUID) -> list[Lease]:
         """All leases of one worker, including those it does not know about."""
-        async with self._database.connection() as connection:
-            return await store.select_held_by(connection, worker_id)
+        return await self._database.run(lease_rows.select_held_by, worker_id)
 
     async def complete(
         self, connection: Connection, lease: Lease, *, stop_reason: str = "finished"
     ) -> Job:
         """Complete a job, inside the caller's transaction."""
-        job = await store.apply_move(
+        job = await job_rows.apply_move(
             connection,
             lease.job_id,
             lifecycle.COMPLETE,
@@ -268,23 +269,22 @@ class Queue:
 
     async def fail(self, lease: Lease, error: str, *, permanent: bool = False) -> Job | None:
         """A run failed: retry later while retries are left and it is not permanent."""
-        async with self._database.connection() as connection:
-            return await store.end_failed_run(
-                connection,
-                lease.job_id,
-                lease=lease.number,
-                error=storable(error),
-                permanent=permanent,
-                actor=lease.actor,
-                delay=self.settings.retry_delay,
-                delay_max=self.settings.retry_delay_max,
-            )
+        return await self._database.run(
+            failed_runs.end_failed_run,
+            lease.job_id,
+            lease=lease.number,
+            error=storable(error),
+            permanent=permanent,
+            actor=lease.actor,
+            delay=self.settings.retry_delay,
+            delay_max=self.settings.retry_delay_max,
+        )
 
     async def release(self, lease: Lease, *, reason: str, delay: float = 0.0) -> Job | None:
         """Give a job back without spending a retry; a pausing one is paused by that."""
         async with self._database.connection() as connection:
             for move in (lifecycle.RELEASE, lifecycle.PARK):
-                job = await store.apply_move(
+                job = await job_rows.apply_move(
                     connection,
                     lease.job_id,
                     move,
@@ -299,10 +299,13 @@ class Queue:
 
     async def park(self, lease: Lease) -> Job | None:
         """Leave a pausing job; None if it was resumed meanwhile, or the lease is lost."""
-        async with self._database.connection() as connection:
-            return await store.apply_move(
-                connection, lease.job_id, lifecycle.PARK, actor=lease.actor, lease=lease.number
-            )
+        return await self._database.run(
+            job_rows.apply_move,
+            lease.job_id,
+            lifecycle.PARK,
+            actor=lease.actor,
+            lease=lease.number,
+        )
 
     # ---------------------------------------------------------------------------------------
 
@@ -318,7 +321,7 @@ class Queue:
     ) -> Job:
         async with self._database.connection() as connection:
             for move in moves:
-                moved = await store.apply_move(
+                moved = await job_rows.apply_move(
                     connection, job_id, move, actor=actor, reason=reason, stop_reason=stop_reason
                 )
                 if moved is not None:
@@ -328,7 +331,7 @@ class Queue:
 
 
 async def _existing(connection: Connection, job_id: UUID) -> Job:
-    job = await store.select_job(connection, job_id)
+    job = await reads.select_job(connection, job_id)
     if job is None:
         raise _no_such_job(job_id)
     return job
@@ -336,12 +339,6 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
 
 def _no_such_job(job_id: object) -> NotFound:
     return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
-
-
-def _checked_limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
-    return limit
 
 
 def _checked(job: NewJob) -> NewJob:

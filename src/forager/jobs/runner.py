@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost
-from forager.jobs import store
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
 from forager.jobs.queue import Queue
+from forager.jobs.store import leases
 from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS, LEASE_LOSSES
 from forager.processes.control import StopCause
@@ -123,7 +123,7 @@ class Runner:
         try:
             async with context.database.transaction() as connection:
                 # the fence comes first, so that `finish` writes nothing behind a lost lease
-                await store.hold_lease(connection, context.lease)
+                await leases.hold_lease(connection, context.lease)
                 reason = await outcome.finish(connection) if outcome.finish else None
                 await self._queue.complete(
                     connection, context.lease, stop_reason=reason or outcome.stop_reason

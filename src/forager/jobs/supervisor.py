@@ -12,12 +12,12 @@ from uuid import UUID
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE, Patience
-from forager.jobs import store
+from forager.db.outages import TROUBLE, Outage
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.jobs.store import reads
 from forager.jobs.watchdog import job_services
 from forager.jobs.workers import Registration
 from forager.logs import get_logger
@@ -49,14 +49,17 @@ class Supervisor:
         database: Database,
         settings: Settings,
         *,
+        renders: bool = False,
         only: UUID | None = None,
         spare: StartedProcess | None = None,
     ) -> None:
-        """`spare`: a process from `start_runner`, for the first job."""
+        """`renders`: whether its runners have a browser. `spare`: a process from `start_runner`,
+        for the first job."""
         self.worker_id = new_id()
         self.runners: dict[UUID, RunnerProcess] = {}
         self._database = database.answering_within(ANSWER_LIMIT)
         self._settings = settings
+        self._renders = renders
         self._only = only
         self._spare = spare
         self._queue = Queue(self._database, settings)
@@ -65,13 +68,14 @@ class Supervisor:
             self.worker_id,
             capacity=settings.worker_capacity,
             region=settings.region,
+            renders=renders,
         )
         self._kinds = load_kinds(settings.job_modules)
         self._wake = asyncio.Event()
         self._stopping = asyncio.Event()
         self._last_beat = -float("inf")
-        self._patience = Patience(log, "jobs wait for the database, will try again")
-        self._revival = Patience(log, "the embedded database does not start")
+        self._outage = Outage(log, "jobs wait for the database, will try again")
+        self._revival = Outage(log, "the embedded database does not start")
 
     def stop(self) -> None:
         """Request a graceful stop: no new claims; runners commit and release their jobs."""
@@ -121,7 +125,7 @@ class Supervisor:
 
         Nothing that it does may end a worker: runners go on under their own deadline, and the next
         look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
-        loudly, after the runners could commit, and whoever keeps services starts anew.
+        loudly, after the runners could commit, and the service manager restarts it.
         """
         look = asyncio.ensure_future(self.run_once())
         stop = asyncio.ensure_future(self._stopping.wait())
@@ -130,12 +134,12 @@ class Supervisor:
             if not look.done():
                 await asyncio.wait({look}, timeout=self._farewell())
             if look.done():
-                with self._patience:
+                with self._outage:
                     look.result()
         finally:
             stop.cancel()
             look.cancel()
-        if self._patience.is_needed:
+        if self._outage.lasts:
             await self._wait_out()
 
     async def _wait_out(self) -> None:
@@ -167,7 +171,7 @@ class Supervisor:
         while True:
             try:
                 # the first one comes at once: what was sent while we did not listen is not lost
-                async with aclosing(self._database.notifications(store.CHANNEL)) as notifications:
+                async with aclosing(self._database.notifications(reads.CHANNEL)) as notifications:
                     async for _ in notifications:
                         self._wake.set()
             except TROUBLE:
@@ -183,7 +187,11 @@ class Supervisor:
             return
         asked_at = local_time()
         jobs = await self._queue.claim(
-            self.worker_id, kinds=self._kinds, limit=free, only=self._only
+            self.worker_id,
+            kinds=self._kinds,
+            limit=free,
+            renders=self._renders,
+            only=self._only,
         )
         for job in jobs:
             await self._start(job, asked_at)

@@ -13,9 +13,10 @@ from functools import partial
 from uuid import UUID
 
 from forager.db.database import Database
-from forager.jobs import store, workers
+from forager.jobs import workers
 from forager.jobs.job import Recovered
 from forager.jobs.queue import Queue
+from forager.jobs.store import failed_runs
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import has_died
@@ -65,7 +66,7 @@ class Watchdog:
             ]
             if not dead:
                 return []
-            return await store.recover_orphaned(
+            return await failed_runs.recover_orphaned(
                 connection,
                 worker_ids=dead,
                 error="the process of the worker has died",
@@ -76,12 +77,12 @@ class Watchdog:
     async def _recover_stale(self) -> list[Recovered]:
         stale_after = self._settings.stale_after
         async with self._database.connection() as connection:
-            stale = dict(await store.select_stale(connection, stale_after=stale_after))
+            stale = dict(await failed_runs.select_stale(connection, stale_after=stale_after))
             dead = {job: beat for job, beat in stale.items() if self._suspects.get(job) == beat}
             self._suspects = stale
             if not dead:
                 return []
-            return await store.recover_stale(
+            return await failed_runs.recover_stale(
                 connection,
                 ids=list(dead),
                 heartbeats=list(dead.values()),
@@ -123,6 +124,5 @@ async def delete_old_jobs(database: Database, settings: Settings) -> int:
     deleted = await Queue(database, settings).prune()
     if deleted:
         log.info("old jobs deleted", jobs=deleted)
-    async with database.connection() as connection:
-        await workers.delete_gone(connection, older_than=WORKER_MEMORY)
+    await database.run(workers.delete_gone, older_than=WORKER_MEMORY)
     return deleted

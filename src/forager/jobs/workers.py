@@ -10,16 +10,17 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager import __version__
 from forager.db.database import Connection, Database
+from forager.db.rows import Rows, Values
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import LeaseLost
-from forager.jobs import store, workers
+from forager.jobs import workers
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.queue import Queue
+from forager.jobs.store import leases, reads
 from forager.logs import get_logger
 from forager.processes.identity import process_name
 
@@ -61,8 +62,7 @@ async def register(
     parsers: Mapping[str, Sequence[str]] | None = None,
 ) -> str | None:
     """Enter a worker into the list; the answer is the database's schema version."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         """
         WITH seen AS (
             INSERT INTO workers (id, host, pid, process, version, capacity, state, note, role,
@@ -90,7 +90,6 @@ async def register(
             "parsers": None if parsers is None else Jsonb(parsers),
         },
     )
-    return await cursor.fetchone()
 
 
 async def select_without_parsers(
@@ -115,8 +114,7 @@ async def renew(
     connection: Connection, worker_id: UUID, *, state: str, note: str | None
 ) -> str | None:
     """Say that a worker is still there; the schema version, or None if it was given up."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         """
         WITH seen AS (
             UPDATE workers SET last_seen = now(), state = %s, note = %s WHERE id = %s RETURNING id
@@ -125,7 +123,6 @@ async def renew(
         """,
         (state, note, worker_id),
     )
-    return await cursor.fetchone()
 
 
 async def unregister(connection: Connection, worker_id: UUID) -> None:
@@ -133,8 +130,7 @@ async def unregister(connection: Connection, worker_id: UUID) -> None:
 
 
 async def select_workers(connection: Connection) -> list[Worker]:
-    cursor = connection.cursor(row_factory=class_row(Worker))
-    await cursor.execute(
+    return await Rows(connection, Worker).all(
         """
         SELECT id, host, pid, version, capacity, started_at, last_seen, state,
                role, region, renders, note
@@ -142,7 +138,6 @@ async def select_workers(connection: Connection) -> list[Worker]:
          ORDER BY started_at
         """
     )
-    return await cursor.fetchall()
 
 
 async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
@@ -201,16 +196,15 @@ class JobReport:
 async def job_report(database: Database, queue: Queue, job_id: UUID) -> JobReport:
     job = await queue.get(job_id)
     async with database.connection() as connection:
-        saved = await store.select_checkpoint(connection, job_id)
-        events = await store.select_last_events(connection, job_id, LAST_EVENTS)
+        saved = await leases.select_checkpoint(connection, job_id)
+        events = await reads.select_last_events(connection, job_id, LAST_EVENTS)
     processed, pending, checkpoint = saved or (0, 0, None)
     return JobReport(job, processed, pending, checkpoint, events)
 
 
 async def list_workers(database: Database) -> list[Worker]:
     """Workers that are, or lately were, there."""
-    async with database.connection() as connection:
-        return await workers.select_workers(connection)
+    return await database.run(workers.select_workers)
 
 
 log = get_logger("supervisor")
@@ -254,8 +248,7 @@ class Registration:
         await self._write(state)
 
     async def end(self) -> None:
-        async with self._database.connection() as connection:
-            await workers.unregister(connection, self._worker_id)
+        await self._database.run(workers.unregister, self._worker_id)
 
     async def _write(self, state: str) -> str | None:
         if self._entered and not self._returns:
@@ -265,29 +258,29 @@ class Registration:
         return version
 
     async def _renew(self, state: str) -> str | None:
-        async with self._database.connection() as connection:
-            version = await workers.renew(connection, self._worker_id, state=state, note=self.note)
+        version = await self._database.run(
+            workers.renew, self._worker_id, state=state, note=self.note
+        )
         if version is None:
             raise LeaseLost("this worker was given up for dead; what it held belongs to others")
         return version
 
     async def _enter(self, state: str) -> str | None:
-        async with self._database.connection() as connection:
-            return await workers.register(
-                connection,
-                worker_id=self._worker_id,
-                host=socket.gethostname(),
-                pid=os.getpid(),
-                process=process_name(),
-                version=__version__,
-                capacity=self._capacity,
-                state=state,
-                note=self.note,
-                role=self._role,
-                region=self._region,
-                renders=self._renders,
-                parsers=None if self._parsers is None else self._parsers(),
-            )
+        return await self._database.run(
+            workers.register,
+            worker_id=self._worker_id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            process=process_name(),
+            version=__version__,
+            capacity=self._capacity,
+            state=state,
+            note=self.note,
+            role=self._role,
+            region=self._region,
+            renders=self._renders,
+            parsers=None if self._parsers is None else self._parsers(),
+        )
 
 
 def _mismatch(version: str | None) -> str | None:
@@ -301,8 +294,7 @@ def _mismatch(version: str | None) -> str | None:
 
 async def running_jobs(database: Database) -> dict[UUID, list[Job]]:
     """The jobs that each worker holds."""
-    async with database.connection() as connection:
-        held = await store.select_running(connection, limit=MAX_RUNNING)
+    held = await database.run(reads.select_running, limit=MAX_RUNNING)
     jobs: dict[UUID, list[Job]] = {}
     for worker, job in held:
         jobs.setdefault(worker, []).append(job)

@@ -14,7 +14,7 @@ from math import isfinite
 
 from forager.db.database import Database, SessionLimits
 from forager.db.ids import new_id
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.logs import get_logger
 from forager.metrics import store
 from forager.metrics.meters import Key, Meter, take_all
@@ -45,7 +45,7 @@ class Recorder:
         self._writer = new_id()
         self._addition = 0
         self._unanswered: dict[Key, float] = {}
-        self._patience = Patience(log, "metrics are kept back")
+        self._outage = Outage(log, "metrics are kept back")
 
     def service(self) -> Service:
         return Service(name="metrics", every=self._every, step=self.run_once)
@@ -63,7 +63,7 @@ class Recorder:
 
     async def end(self) -> None:
         """The last addition; what cannot be added now is lost."""
-        with self._patience:
+        with self._outage:
             await self.run_once()
             if self._addition:
                 async with self._database() as database, database.connection() as connection:

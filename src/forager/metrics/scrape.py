@@ -34,8 +34,7 @@ class Scrape:
 
     async def text(self) -> str:
         gauges = await self.gauges.values()
-        async with self.database.connection() as connection:
-            values = await store.select_values(connection)
+        values = await self.database.run(store.select_values)
         about: dict[Key, float] = {
             (INFO.name, (__version__, SCHEMA_VERSION), ""): 1.0,
             (DISK.name, (), ""): _free_bytes(self.gauges.settings.home),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.outbox import store
 from forager.outbox.message import Failure, Message
 
@@ -25,14 +26,20 @@ class Claim:
         failures: Sequence[Failure] = (),
         *,
         keep_record: bool = False,
+        responses: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
-        """Acknowledge the messages that were taken, and schedule the next attempts of others."""
+        """Acknowledge the messages that were taken, and schedule the next attempts of others.
+
+        Responses, by message, are recorded with the last attempts.
+        """
         async with self._database.transaction() as connection:
             if taken:
                 acknowledge = store.mark_sent if keep_record else store.delete
                 await acknowledge(connection, taken)
             if failures:
                 await store.mark_failed(connection, failures)
+            if responses:
+                await store.record_responses(connection, responses)
         self.unsettled.difference_update(taken, (failure.message_id for failure in failures))
 
 
@@ -46,5 +53,4 @@ async def claimed(database: Database, messages: Sequence[Message]) -> AsyncItera
         if claim.unsettled:
             # while the database is unavailable they wait for the end of their lease
             with suppress(*TROUBLE):
-                async with database.connection() as connection:
-                    await store.release(connection, sorted(claim.unsettled))
+                await database.run(store.release, sorted(claim.unsettled))

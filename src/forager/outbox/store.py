@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
+import orjson
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.outbox.message import Backlog, Failure, Lane, Message
 
 UNSENT: LiteralString = "sent_at IS NULL AND given_up_at IS NULL"
@@ -38,8 +39,7 @@ async def claim(
     A lease in seconds, not a lock: no transaction is open while messages are sent. A message with
     an order key waits until all earlier ones of its lane with that key are done.
     """
-    cursor = connection.cursor(row_factory=class_row(Message))
-    await cursor.execute(
+    found = await Rows(connection, Message).all(
         f"""
         WITH picked AS MATERIALIZED (
             SELECT due.id
@@ -77,7 +77,7 @@ async def claim(
             "claimed_by": claimed_by,
         },
     )
-    return sorted(await cursor.fetchall(), key=lambda message: (message.lane, message.id))
+    return sorted(found, key=lambda message: (message.lane, message.id))
 
 
 async def delete(connection: Connection, ids: Sequence[int]) -> None:
@@ -117,6 +117,22 @@ async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> No
     )
 
 
+async def record_responses(
+    connection: Connection, responses: Mapping[int, Mapping[str, Any]]
+) -> None:
+    """Add a response to each of these messages; the last three are kept."""
+    await connection.execute(
+        """
+        UPDATE outbox
+           SET responses = jsonb_path_query_array(
+                   jsonb_build_array(r.response) || coalesce(responses, '[]'), '$[0 to 2]')
+          FROM unnest(%s::bigint[], %s::jsonb[]) AS r (message_id, response)
+         WHERE id = r.message_id
+        """,
+        (list(responses), [orjson.dumps(response).decode() for response in responses.values()]),
+    )
+
+
 async def insert_failed(
     connection: Connection, topic: str, errors: Mapping[int, str], *, wait: float
 ) -> None:
@@ -141,9 +157,9 @@ async def release(connection: Connection, ids: Sequence[int]) -> None:
 
 async def select_claimants(connection: Connection) -> list[UUID]:
     """Processes that hold claimed messages."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL")
-    return await cursor.fetchall()
+    return await Values(connection).all(
+        "SELECT DISTINCT claimed_by FROM outbox WHERE claimed_by IS NOT NULL"
+    )
 
 
 async def release_claims(connection: Connection, claimants: Sequence[UUID]) -> int:
@@ -192,16 +208,13 @@ async def has_due(connection: Connection, topic: str) -> bool:
 
 async def select_unsent(connection: Connection, topic: str, limit: int) -> list[int]:
     """Rows that unsent messages of a topic are about; at most this many."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"SELECT ref_id FROM outbox WHERE topic = %s AND {UNSENT} LIMIT %s", (topic, limit)
     )
-    return await cursor.fetchall()
 
 
 async def select_backlog(connection: Connection, topics: Sequence[str]) -> Backlog:
-    cursor = connection.cursor(row_factory=class_row(Backlog))
-    await cursor.execute(
+    row = await Rows(connection, Backlog).first(
         f"""
         SELECT count(*) FILTER (WHERE attempts = 0)::int AS waiting,
                coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE attempts = 0)),
@@ -211,7 +224,6 @@ async def select_backlog(connection: Connection, topics: Sequence[str]) -> Backl
         """,
         (list(topics),),
     )
-    row = await cursor.fetchone()
     assert row is not None
     return row
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.logs import get_logger
 from forager.metrics.recorded import BYPASSED_PAGES
 from forager.parsers.page_cache import Page

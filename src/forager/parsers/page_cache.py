@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from forager.archive.reader import ArchivedResponse
 from forager.archive.segment import ArchiveRef
+from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
 
@@ -22,6 +23,8 @@ class Page:
     body: bytes = field(repr=False)
     # as scripts left it in a browser
     rendered: bool = False
+    # where pages of its domain show their price
+    place: LearnedPlace = NOTHING_LEARNED
 
 
 def page_of(response: Response, *, rendered: bool = False) -> Page:

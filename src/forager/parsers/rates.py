@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-import orjson
-
-from forager.db.cursor import Page
+from forager.db.cursor import (
+    Page,
+    check_limit,
+    decode_values,
+    encode_values,
+    page_of,
+    unknown_cursor,
+)
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput
 from forager.fetch.domains.service import domains_of
 from forager.parsers.pattern import VersionRate
 from forager.parsers.store import rates as store
@@ -124,51 +127,40 @@ def share(good: int, pages: int) -> float | None:
 
 # --- looking -------------------------------------------------------------------------------------
 
-MAX_LIST = 1000
-
 
 async def list_rates(
     database: Database, *, domain: str | None = None, cursor: str | None = None, limit: int = 100
 ) -> Page[VersionRate]:
     """How each version does at each domain: its part of the last 100 pages, and seven days."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     async with database.connection() as connection:
         rows = await store.select_version_rates(
             connection,
             domain_ids=await domains_of(connection, domain) if domain else None,
-            after=_place(cursor),
+            after=None if cursor is None else _place(cursor),
             limit=limit + 1,
             recent=RECENT,
             good=GOOD_OUTCOMES,
         )
-    following = _cursor(rows[limit - 1]) if len(rows) > limit else None
-    return Page(rows[:limit], following)
+    return page_of(rows, limit, _cursor)
 
 
 def _cursor(rate: VersionRate) -> str:
-    place = orjson.dumps([rate.domain, rate.parser, rate.version, rate.role])
-    return base64.urlsafe_b64encode(place).decode()
+    return encode_values(rate.domain, rate.parser, rate.version, rate.role)
 
 
-def _place(cursor: str | None) -> tuple[str, str, str, str] | None:
-    if cursor is None:
-        return None
-    try:
-        domain, parser, version, role = orjson.loads(base64.urlsafe_b64decode(cursor.encode()))
-        return str(domain), str(parser), str(version), str(role)
-    except (ValueError, TypeError):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+def _place(cursor: str) -> tuple[str, str, str, str]:
+    match decode_values(cursor):
+        case [str(domain), str(parser), str(version), str(role)]:
+            return domain, parser, version, role
+    raise unknown_cursor()
 
 
 async def parser_rates(
     database: Database, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], ParserRate]:
     """How these versions do over all domains."""
-    async with database.connection() as connection:
-        rows = await store.select_parser_rates(
-            connection, versions, recent=RECENT, good=GOOD_OUTCOMES
-        )
+    rows = await database.run(
+        store.select_parser_rates, versions, recent=RECENT, good=GOOD_OUTCOMES
+    )
     return {(row.parser, row.version): row for row in rows}

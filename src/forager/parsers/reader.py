@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from forager.extract.product.page import ProductPage, open_page
+from forager.extract.product.places import LearnedPlace
 from forager.extract.product.record import to_plain
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
@@ -30,14 +31,15 @@ def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
     page = open_page(body, request["url"], request["content_type"])
     return {
         "language": page.language,
-        **_parse(page, request["versions"]),
+        "canonical": next(filter(None, map(page.absolute, page.elements.canonicals[:1])), None),
+        **_parse(page, request["versions"], LearnedPlace(**request["place"])),
         "seconds": time.perf_counter() - began,
     }
 
 
-def _parse(page: ProductPage, versions: Mapping[str, str]) -> dict[str, Any]:
+def _parse(page: ProductPage, versions: Mapping[str, str], place: LearnedPlace) -> dict[str, Any]:
     try:
-        parsed = parse_product(page, versions)
+        parsed = parse_product(page, versions, place)
     except MemoryError:
         raise
     except Exception as error:  # a parser that breaks is a failed page, and must be named

@@ -36,6 +36,8 @@ class Parsed:
     problems: tuple[FieldProblem, ...] = ()
     fallbacks: tuple[str, ...] = ()
     language: str | None = None
+    # the URL that the page calls its own
+    canonical: str | None = None
     seconds: float = 0.0
     # a limit of the process: time, memory, or its life
     broke: bool = False
@@ -78,6 +80,7 @@ class ReadingPool:
             "url": scalar_values(page.url),
             "content_type": page.content_type,
             "versions": dict(versions),
+            "place": {"path": page.place.path, "search": page.place.search},
         }
         began = time.perf_counter()
         try:
@@ -110,6 +113,7 @@ def _parsed(answer: Mapping[str, Any]) -> Parsed:
         tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
         tuple(map(str, answer.get("fallbacks", ()))),
         answer["language"],
+        answer["canonical"],
         answer["seconds"],
         stack_trace=answer.get("stack_trace"),
     )

@@ -13,6 +13,7 @@ from typing import TextIO
 from forager.errors import NotFound
 from forager.extract.product.extract import extract_product
 from forager.extract.product.page import ProductPage
+from forager.extract.product.places import LearnedPlace
 from forager.extract.product.record import FieldName, Product
 from forager.hints import Hint, action
 from forager.parsers.parser import FieldProblem, SiteParser
@@ -185,7 +186,11 @@ def chosen_parser(url: str, versions: Mapping[str, str] | None = None) -> str:
     return registry().chosen(url, versions)
 
 
-def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) -> ParsedProduct:
+def parse_product(
+    page: ProductPage,
+    versions: Mapping[str, str] | None = None,
+    place: LearnedPlace | None = None,
+) -> ParsedProduct:
     """Read a page with the best parser for its URL, in the version that `versions` names for it.
 
     Without a name there, in its newest version. A version that is not installed here is replaced
@@ -195,10 +200,10 @@ def parse_product(page: ProductPage, versions: Mapping[str, str] | None = None) 
     name = known.chosen(page.url, versions)
     parser = known.in_version(name, (versions or {}).get(name))
     if parser is None:
-        return ParsedProduct(extract_product(page), GENERIC_NAME, GENERIC_VERSION)
+        return ParsedProduct(extract_product(page, place=place), GENERIC_NAME, GENERIC_VERSION)
     with prints_aside:
         reading = parser.read(page)
-    product = _without(extract_product(page, reading.facts), reading.absent)
+    product = _without(extract_product(page, reading.facts, place), reading.absent)
     fallbacks = tuple(field.value for field in reading.unread if field in product.evidence)
     return ParsedProduct(product, parser.name, parser.version, reading.problems, fallbacks)
 

@@ -104,15 +104,13 @@ class Rollouts:
         """Pin the versions that a worker starts with: installing a newer one changes nothing."""
         plan = await load_plan(database)
         if undecided := plan.undecided():
-            async with database.connection() as connection:
-                await store.pin_versions(connection, undecided)
+            await database.run(store.pin_versions, undecided)
             plan = await load_plan(database)
         return plan
 
 
 async def load_plan(database: Database) -> RolloutPlan:
-    async with database.connection() as connection:
-        rows = await store.select_rollouts(connection)
+    rows = await database.run(store.select_rollouts)
     return RolloutPlan({row.parser: row for row in rows})
 
 
@@ -123,8 +121,7 @@ async def workers_without(
     database: Database, settings: Settings, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[str, ...]]:
     """By version of a parser: the running workers for tasks that do not have it installed."""
-    async with database.connection() as connection:
-        rows = await select_without_parsers(connection, versions, stale_after=settings.stale_after)
+    rows = await database.run(select_without_parsers, versions, stale_after=settings.stale_after)
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for parser, version, worker in rows:
         found[parser, version] = (*found.get((parser, version), ()), worker)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from forager.db.database import Database
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.logs import get_logger
 from forager.parsers.page_cache import Page
 from forager.parsers.reading import Parsed, ReadingPool, tried_versions

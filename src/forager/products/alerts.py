@@ -7,18 +7,18 @@ triggers when its condition holds now and did not hold before: once per crossing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, InvalidInput, NotAllowed, NotFound
 from forager.extract.product.record import Availability
 from forager.hints import Hint, action
-from forager.products.filters import Filters, check_limit
+from forager.products.filters import Filters
 from forager.products.lookup import find_product
 from forager.products.plausibility import Offer
 from forager.products.price_history import percent
@@ -26,8 +26,7 @@ from forager.products.record import AlertRule
 from forager.products.service import resolved
 from forager.products.store import alerts as store
 from forager.products.store import lists
-from forager.products.store.alerts import PastOffer
-from forager.webhooks.events import row_id
+from forager.products.store.alerts import OfferKey, PastOffer
 
 # every one of them is evaluated with every changed offer
 MAX_SELECTIONS = 1_000
@@ -108,9 +107,9 @@ async def list_alerts(
 ) -> Page[AlertRule]:
     """Rules by ID."""
     check_limit(limit)
-    async with database.connection() as connection:
-        found = await store.select_rules(connection, after=row_id(cursor) or 0, limit=limit + 1)
-    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+    after = decode_number(cursor) or 0
+    found = await database.run(store.select_rules, after=after, limit=limit + 1)
+    return page_of(found, limit, lambda rule: rule.id)
 
 
 async def delete_alert(database: Database, rule_id: int) -> AlertRule:
@@ -167,12 +166,15 @@ def _selection(new: NewAlert) -> dict[str, Any]:
 # --- evaluation ----------------------------------------------------------------------------------
 
 
-async def triggered_alerts(connection: Connection, offers: dict[int, Offer]) -> list[Triggered]:
+async def triggered_alerts(
+    connection: Connection, offers: Mapping[OfferKey, Offer]
+) -> list[Triggered]:
     """The rules that new offers trigger, evaluated before the offers enter the price history.
 
     The caller has locked the products, so that no other transaction adds to their history.
     """
-    rules = await store.select_rules_for(connection, list(offers)) if offers else []
+    ids = list(dict.fromkeys(product_id for product_id, _ in offers))
+    rules = await store.select_rules_for(connection, ids) if offers else []
     if not rules:
         return []
     days = sorted({rule.days for rule in rules if rule.days is not None})
@@ -180,12 +182,16 @@ async def triggered_alerts(connection: Connection, offers: dict[int, Offer]) -> 
     spans = {length: place for place, length in enumerate(days)}
     triggered: list[Triggered] = []
     for rule in rules:
-        candidates = [rule.product_id] if rule.product_id is not None else list(offers)
         place = None if rule.days is None else spans[rule.days]
-        crossed = [id_ for id_ in candidates if _crosses(rule, offers[id_], past[id_], place)]
+        crossed = [
+            key for key, offer in offers.items()
+            if rule.product_id in (None, key[0]) and _crosses(rule, offer, past[key], place)
+        ]  # fmt: skip
+        selected = set(await _selected(connection, rule, [product_id for product_id, _ in crossed]))
         triggered += [
-            Triggered(id_, _payload(rule, offers[id_], past[id_]))
-            for id_ in await _selected(connection, rule, crossed)
+            Triggered(key[0], _payload(rule, offers[key], past[key]))
+            for key in crossed
+            if key[0] in selected
         ]
     return triggered
 
@@ -229,6 +235,7 @@ def _payload(rule: AlertRule, new: Offer, past: PastOffer) -> dict[str, Any]:
     terms = ("id", "kind", "percent", "amount", "currency", "days")
     return {
         "rule": {name: value for name in terms if (value := getattr(rule, name)) is not None},
+        **({} if past.variant is None else {"variant": past.variant}),
         "old": past.price,
         "new": new.price,
         "currency": new.currency,

@@ -27,9 +27,9 @@ from forager.images.files import image_files_at
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.logs import get_logger
-from forager.parquet import load_pyarrow
 from forager.products.store import archiving as store
 from forager.products.store.archiving import TABLES, Row
+from forager.row_files import load_pyarrow
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.settings.values import DAY
@@ -280,8 +280,7 @@ class ProductArchiver:
         start = after = await self._anywhere() if self._after is None else self._after
         is_round = False
         for _ in range(self._ranges):
-            async with self._database.connection() as connection:
-                last = await store.select_last_id(connection, after=after, limit=self._ids)
+            last = await self._database.run(store.select_last_id, after=after, limit=self._ids)
             if is_round and (last is None or after >= start):
                 break
             if last is None:
@@ -298,8 +297,7 @@ class ProductArchiver:
         return archived
 
     async def _anywhere(self) -> int:
-        async with self._database.connection() as connection:
-            ids = await store.select_ids(connection)
+        ids = await self._database.run(store.select_ids)
         return 0 if ids is None else random.randrange(ids[0] - 1, ids[1])  # noqa: S311
 
     async def _archive(self, after: int, last: int) -> int:

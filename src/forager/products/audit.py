@@ -118,8 +118,7 @@ FILES = Check(
 async def audit_catalog(database: Database, settings: Settings) -> Audit:
     """Look at everything, and record what was found as an event."""
     began = time.monotonic()
-    async with database.connection() as connection:
-        at = await store.select_now(connection)
+    at = await database.run(store.select_now)
     findings = [finding async for finding in _findings(database, settings)]
     audit = Audit(at, time.monotonic() - began, len(STATEMENTS) + 2, findings)
     payload = {
@@ -163,8 +162,7 @@ async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
 async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     parameters = {"every": settings.recrawl_every, "late": LATE}
     for check, statement in STATEMENTS.items():
-        async with database.connection() as connection:
-            found = await store.find(connection, statement, examples=EXAMPLES, **parameters)
+        found = await database.run(store.find, statement, examples=EXAMPLES, **parameters)
         if found.count:
             yield _finding(check, found)
     for check, found in (
@@ -180,8 +178,7 @@ async def _differing_prices(database: Database) -> Found:
     wrong: list[int] = []
     count, after = 0, 0
     while True:
-        async with database.connection() as connection:
-            found, last = await store.check_prices(connection, after=after, limit=CHUNK)
+        found, last = await database.run(store.check_prices, after=after, limit=CHUNK)
         count += len(found)
         wrong = (wrong + found)[:EXAMPLES]
         if last is None:
@@ -191,8 +188,7 @@ async def _differing_prices(database: Database) -> Found:
 
 async def _missing_files(database: Database, settings: Settings) -> Found:
     files = open_image_files(settings)
-    async with database.connection() as connection:
-        sample = await store.sample_images(connection, IMAGE_SAMPLE)
+    sample = await database.run(store.sample_images, IMAGE_SAMPLE)
     missing = []
     for image_id, path, size in sample:
         if await files.size(path) != size:

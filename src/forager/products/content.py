@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from hashlib import sha256
@@ -12,7 +12,7 @@ import orjson
 
 from forager.extract.product.record import Product, Variant, to_plain
 from forager.extract.text import clip, collapse, readable
-from forager.products.plausibility import Offer
+from forager.products.plausibility import Offer, PlainVariant
 from forager.products.validation import MAX_AMOUNT
 
 NAME_LENGTH = 512
@@ -67,8 +67,8 @@ def offer_of(product: Product) -> Offer:
     )
 
 
-def content_of(product: Product, offer: Offer) -> ProductContent:
-    """The row of a checked product that has a name, at the offer that was decided on."""
+def content_of(product: Product, offer: Offer, variants: Sequence[PlainVariant]) -> ProductContent:
+    """The row of a checked product that has a name, at the offers that were decided on."""
     return ProductContent(
         product_name=line(product.name, NAME_LENGTH) or "",
         description=text(product.description, DESCRIPTION_LENGTH),
@@ -82,7 +82,7 @@ def content_of(product: Product, offer: Offer) -> ProductContent:
         category=_category(product.category),
         sku=line(product.sku, SKU_LENGTH),
         gtin=product.gtin,
-        variants=_json(variants_of(product)),
+        variants=_json(variants),
     )
 
 
@@ -92,7 +92,7 @@ def content_hash(content: ProductContent) -> bytes:
     return sha256(orjson.dumps(columns, option=orjson.OPT_SORT_KEYS)).digest()
 
 
-def variants_of(product: Product) -> list[dict[str, Any]]:
+def variants_of(product: Product) -> list[PlainVariant]:
     """The variants, cleaned; what cannot be an amount is left out."""
     return [_variant(variant) for variant in product.variants[:MAX_VARIANTS]]
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, BinaryIO, Protocol
-
-import orjson
+from typing import BinaryIO
 
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
-from forager.parquet import CountingFile, load_pyarrow
 from forager.products.filters import Filters
 from forager.products.offers import MAX_OFFERS
 from forager.products.price_history import PriceEntry, entry_of, percent
@@ -23,6 +17,7 @@ from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store import offers, prices
+from forager.row_files import Gathered, Row, open_sink
 
 # products in memory at a time; fewer where each has several rows
 CHUNK = 1_000
@@ -30,7 +25,6 @@ SMALL_CHUNK = 200
 
 NO_FILTERS = Filters()
 
-Row = dict[str, Any]
 Progress = Callable[[int], None]
 
 
@@ -75,13 +69,6 @@ class Export:
         return {name: ALL_COLUMNS[name] for name in self.columns}
 
 
-class RowSink(Protocol):
-    """Writes rows in portions; `finish` completes the file."""
-
-    def write(self, rows: Sequence[Row]) -> None: ...
-    def finish(self) -> None: ...
-
-
 async def export_size(database: Database, wanted: Export) -> int:
     """The number of products that an export covers."""
     async with database.connection() as connection:
@@ -96,7 +83,7 @@ async def export_products(
     A product that changes meanwhile is in it once, as it was when its turn came. Memory does not
     grow with the number of rows.
     """
-    sink = _sink(wanted.format, file, wanted.schema())
+    sink = open_sink(wanted.format, file, wanted.schema())
     written = 0
     async for products, rows in _rows(database, wanted):
         sink.write(rows)
@@ -108,21 +95,13 @@ async def export_products(
 
 async def export_stream(database: Database, wanted: Export) -> AsyncIterator[bytes]:
     """The bytes of the same file, a portion of the rows at a time; the first comes at once."""
-    gathered = io.BytesIO()
-    sink = _sink(wanted.format, gathered, wanted.schema())
+    gathered = Gathered()
+    sink = open_sink(wanted.format, gathered, wanted.schema())
     async for _, rows in _rows(database, wanted):
         sink.write(rows)
-        yield _taken(gathered)
+        yield gathered.take()
     sink.finish()
-    yield _taken(gathered)
-
-
-def _taken(gathered: io.BytesIO) -> bytes:
-    """The bytes written since the last call."""
-    part = gathered.getvalue()
-    gathered.seek(0)
-    gathered.truncate()
-    return part
+    yield gathered.take()
 
 
 async def _rows(database: Database, wanted: Export) -> AsyncIterator[tuple[int, list[Row]]]:
@@ -197,72 +176,6 @@ def _named(product: ListedProduct) -> Row:
     }
 
 
-# --- files -------------------------------------------------------------------------------------
-
-
-def _sink(format_: ExportFormat, file: BinaryIO, columns: Mapping[str, str]) -> RowSink:
-    if format_ is ExportFormat.CSV:
-        return CsvRows(file, columns)
-    if format_ is ExportFormat.JSONL:
-        return JsonLines(file)
-
-    return ParquetRows(file, columns)
-
-
-class CsvRows:
-    """RFC 4180 in UTF-8: a line of names, then the rows; what is not known is empty."""
-
-    def __init__(self, file: BinaryIO, columns: Mapping[str, str]) -> None:
-        self._file = file
-        self._columns = list(columns)
-        self._put([self._columns])
-
-    def write(self, rows: Sequence[Row]) -> None:
-        self._put([[_cell(row[name]) for name in self._columns] for row in rows])
-
-    def finish(self) -> None:
-        self._file.flush()
-
-    def _put(self, lines: Sequence[Sequence[str]]) -> None:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows(lines)
-        self._file.write(text.getvalue().encode())
-
-
-class JsonLines:
-    """One JSON object per line; amounts are text, so that no digit is lost."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def write(self, rows: Sequence[Row]) -> None:
-        options = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
-        self._file.write(b"".join(orjson.dumps(row, option=options, default=_cell) for row in rows))
-
-    def finish(self) -> None:
-        self._file.flush()
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, Decimal):
-        return amount_text(value)
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return str(value)
-
-
-def amount_text(value: Decimal) -> str:
-    """An amount without the zeros that only its column adds: 49.90 of 49.9000, 5 of 5.0000."""
-    text = f"{value:f}"
-    if "." not in text:
-        return text
-    whole, _, decimals = text.partition(".")
-    decimals = decimals.rstrip("0")
-    return f"{whole}.{decimals.ljust(2, '0')}" if decimals else whole
-
-
 PRODUCT_COLUMNS = {
     "id": "int64",
     "url": "string",
@@ -332,43 +245,3 @@ HISTORY_COLUMNS = {
     "percent": "float64",
     "recorded_at": "timestamp",
 }
-
-
-# a row group is in memory until it is written
-_GROUP_ROWS = 10_000
-
-
-class ParquetRows:
-    """Collects rows to groups, and writes group by group."""
-
-    def __init__(self, file: BinaryIO, columns: Mapping[str, str]) -> None:
-        self._arrow = load_pyarrow("pyarrow")
-        types = self._types()
-        self._schema = self._arrow.schema([(name, types[kind]) for name, kind in columns.items()])
-        parquet = load_pyarrow("pyarrow.parquet")
-        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
-        self._rows: list[dict[str, Any]] = []
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._rows += rows
-        if len(self._rows) >= _GROUP_ROWS:
-            self._write_group()
-
-    def finish(self) -> None:
-        if self._rows:
-            self._write_group()
-        self._writer.close()
-
-    def _write_group(self) -> None:
-        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
-        self._rows = []
-
-    def _types(self) -> dict[str, Any]:
-        return {
-            "string": self._arrow.string(),
-            "int64": self._arrow.int64(),
-            "float64": self._arrow.float64(),
-            "money": self._arrow.decimal128(14, 4),
-            "rating": self._arrow.decimal128(3, 2),
-            "timestamp": self._arrow.timestamp("us", tz="UTC"),
-        }

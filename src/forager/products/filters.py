@@ -14,13 +14,13 @@ from typing import Any
 
 import orjson
 
+from forager.db.cursor import unknown_cursor
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.products.content import CATEGORY_SEPARATOR
 
-MAX_LIST = 1000
 MAX_CURSOR = 10_000
 _LARGEST_ID = 2**63 - 1
 
@@ -76,11 +76,6 @@ def checked(filters: Filters) -> Filters:
         sku=_text(filters.sku),
         gtin=None if filters.gtin is None else _gtin(filters.gtin),
     )
-
-
-def check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"the limit must be 1 to {MAX_LIST}, not {limit}")
 
 
 def _check_amount(name: str, value: Decimal | None) -> None:
@@ -144,9 +139,7 @@ def decode_place(cursor: str, *question: object, kinds: tuple[type, ...]) -> Pla
         place = Place(_KINDS[kind](value), _row_id(row_id))
         _check_value(place.value, kinds)
     except (ValueError, TypeError, KeyError, OverflowError, InvalidOperation, binascii.Error):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise unknown_cursor() from None
     if digest != _digest(question):
         raise InvalidInput(
             "the cursor belongs to another list",

@@ -13,10 +13,11 @@ A doubt ends when it is confirmed, or when a later page shows a plausible price.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from forager.extract.product.price import plain
 from forager.extract.product.record import Availability
@@ -29,6 +30,8 @@ _PLACEHOLDERS = frozenset([Decimal("0.01"), Decimal("1")])
 _MANY_NINES = Decimal("99999")
 # nines that no currency makes a price of
 _ABSURD_NINES = Decimal(9_999_999)
+# of what is kept about variants that wait to be confirmed
+_HELD_LENGTH = 1_000
 # without these a price may well be gone
 _GONE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
@@ -64,6 +67,7 @@ class Past:
     offer: Offer = Offer()
     # by field: values that wait to be seen again
     held: Mapping[str, Held] = field(default_factory=dict)
+    variants: Sequence[PlainVariant] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Judged:
     offer: Offer
     standing: Standing
     problems: tuple[Problem, ...] = ()
+    variants: Sequence[PlainVariant] = ()
 
 
 def judge(
@@ -182,6 +187,52 @@ def _with_currency(
         return replace(seen, currency=known.currency), (problem,)
     message = "the page names no currency"
     return seen, (Problem("currency", "missing", message, Severity.WARNING),)
+
+
+# --- variants --------------------------------------------------------------------------------
+
+# a variant as products keep it: its amounts are text
+PlainVariant = dict[str, Any]
+_KEY_LENGTH = 200
+
+
+def variant_key(variant: PlainVariant) -> str | None:
+    """What identifies a variant of a product, and its history."""
+    keys = (variant.get(name) for name in ("sku", "gtin", "url", "name"))
+    return next((key[:_KEY_LENGTH] for key in keys if key), None)
+
+
+def judge_variants(
+    seen: Sequence[PlainVariant], past: Past, *, page: str | None = None
+) -> tuple[list[PlainVariant], tuple[Problem, ...]]:
+    """The variants to store: one whose price moves too far stays as known until it is confirmed."""
+    known = {variant_key(each): each for each in past.variants}
+    doubted = {
+        key: each for each in seen
+        if (key := variant_key(each)) and key in known and _moves_too_far(known[key], each)
+    }  # fmt: skip
+    if not doubted:
+        return list(seen), ()
+    words = [
+        f"{key} was {plain(Decimal(known[key]['price']))}, and is {plain(Decimal(v['price']))}"
+        for key, v in doubted.items()
+    ]
+    now = Held("; ".join(sorted(words))[:_HELD_LENGTH], page)
+    before = past.held.get("variants")
+    if before is not None and _confirms(now, before):
+        return list(seen), ()
+    waiting = before if before is not None and before.value == now.value else now
+    message = f"the price of {words[0][:_HELD_LENGTH]} now"
+    problem = Problem("variants", "step", message, Severity.DOUBT, waiting)
+    return [known[key] if (key := variant_key(v)) in doubted else v for v in seen], (problem,)
+
+
+def _moves_too_far(known: PlainVariant, seen: PlainVariant) -> bool:
+    if not (known.get("price") and seen.get("price")):
+        return False
+    old, new = Decimal(known["price"]), Decimal(seen["price"])
+    same = known.get("currency") == seen.get("currency")
+    return same and not old / LARGEST_STEP <= new <= old * LARGEST_STEP
 
 
 # --- stock -----------------------------------------------------------------------------------

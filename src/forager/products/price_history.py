@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit
 from forager.db.database import Database
 from forager.extract.text import storable
-from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store
@@ -77,8 +77,7 @@ async def recent_prices(
     database: Database, product_ids: Sequence[int], *, limit: int = 30
 ) -> dict[int, list[Decimal]]:
     """The last prices of some products, oldest first; products without a price are left out."""
-    async with database.connection() as connection:
-        return await store.select_recent_prices(connection, product_ids, limit=limit)
+    return await database.run(store.select_recent_prices, product_ids, limit=limit)
 
 
 def entry_of(record: PriceRecord) -> PriceEntry:

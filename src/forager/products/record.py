@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from forager.amounts import amount_text
+
 
 @dataclass(frozen=True, slots=True)
 class ListedProduct:
@@ -132,8 +134,6 @@ class AlertRule:
     @property
     def condition(self) -> str:
         """The condition in words: price below 40 EUR."""
-        from forager.products.export import amount_text
-
         words = self.kind.replace("_", " ")
         if self.percent is not None:
             words += f" of {amount_text(self.percent)} %"

@@ -1,6 +1,7 @@
-"""Redirects: a product is stored at the URL of its page, and found by URLs that lead there.
+"""Redirects and canonical URLs: a product is stored at the URL of its page.
 
-A URL that was tracked and redirects within its host is an alias of the product at its end. Two
+A URL that was tracked and redirects within its host is an alias of the product at its end. So is
+one whose page names a canonical URL, if SKU or GTIN say that both show the same product. Two
 products that turn out to be the same are merged; the older prices stay in the history.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from forager.db.database import Connection
 from forager.extract.hosts import host_of
@@ -34,33 +36,81 @@ class Redirected:
 async def follow_redirects(
     connection: Connection, pages: Sequence[ReadPage]
 ) -> tuple[list[ReadPage], list[Redirected]]:
-    """The pages at the URLs where their redirects end, and which of them were redirected."""
+    """The pages at the URLs where their products are stored, and which of them lead elsewhere."""
     ends = {page.url_hash: end for page in pages if (end := _end(page)) is not None}
     if not ends:
         return list(pages), []
-    known = await store.select_identities(connection, list(ends))
+    known = await store.select_identities(
+        connection, [*ends, *(url_hash(end.url) for end in ends.values())]
+    )
     moved: list[Redirected] = []
     followed = []
     for page in pages:
         end, before = ends.get(page.url_hash), known.get(page.url_hash)
-        final_hash = None if end is None else url_hash(end)
-        if end is None or final_hash is None or not _is_same(before, final_hash, page.product):
+        if end is None or not _leads_there(end, page, before, known):
             followed.append(page)
             continue
+        final_hash = url_hash(end.url)
         moved.append(Redirected(page.url, page.url_hash, final_hash, before.id if before else None))
-        followed.append(replace(page, url=end, url_hash=final_hash, final_url=None))
+        followed.append(replace(page, url=end.url, url_hash=final_hash, final_url=None))
     await _rename(connection, moved, {page.url_hash: page.url for page in followed})
     return followed, moved
 
 
-def _end(page: ReadPage) -> str | None:
-    """Where the redirects of a product page ended, if that is another page of the same host."""
-    if page.final_url is None or page.product is None or page.role != "active":
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Another URL of a page: where its redirects ended, or the canonical one that it names."""
+
+    url: str
+    is_canonical: bool = False
+
+
+def _end(page: ReadPage) -> _End | None:
+    """The URL to store a product page at, if it is another one of the same host."""
+    if page.product is None or page.role != "active":
         return None
-    end = normalise(page.final_url)
-    if isinstance(end, Refusal) or url_hash(end) == page.url_hash:
+    canonical = _other_url(page, page.canonical)
+    if canonical is not None and _names_same_page(page.final_url or page.url, canonical):
+        return _End(canonical, is_canonical=True)
+    final = _other_url(page, page.final_url)
+    return None if final is None else _End(final)
+
+
+def _other_url(page: ReadPage, url: str | None) -> str | None:
+    end = None if url is None else normalise(url)
+    if end is None or isinstance(end, Refusal) or url_hash(end) == page.url_hash:
         return None
     return end if _shop(end) == _shop(page.url) else None
+
+
+def _names_same_page(url: str, canonical: str) -> bool:
+    """Whether only queries and folders differ; templates also name front pages and categories."""
+    last = [urlsplit(each).path.rstrip("/").rpartition("/")[2] for each in (url, canonical)]
+    return bool(last[0]) and last[0] == last[1]
+
+
+def _leads_there(
+    end: _End, page: ReadPage, before: KnownIdentity | None, known: dict[bytes, KnownIdentity]
+) -> bool:
+    product, final_hash = page.product, url_hash(end.url)
+    if not end.is_canonical:
+        return _is_same(before, final_hash, product)
+    if product is None or not product.name or not (product.sku or product.gtin):
+        return False
+    there = known.get(final_hash)
+    if there is None:
+        # of several such pages in a batch the first decides
+        known[final_hash] = KnownIdentity.of_page(final_hash, product)
+        return True
+    is_alias = before is not None and before.own_hash == final_hash
+    return _has_same_codes(product, there) and (is_alias or product.price == there.price)
+
+
+def _has_same_codes(product: Product, known: KnownIdentity) -> bool:
+    """Variants of one page share its canonical URL, but have their own SKU or price."""
+    codes = ((product.sku, known.sku), (product.gtin, known.gtin))
+    both = [pair for pair in codes if None not in pair]
+    return bool(both) and all(one == other for one, other in both)
 
 
 def _shop(url: str) -> str:

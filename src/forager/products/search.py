@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.wording import gtin_of
@@ -17,7 +18,7 @@ from forager.index.engine import Engine, View, choose, note_of
 from forager.index.kind import PRODUCTS, WINDOW, EngineUnavailable, IndexMissing
 from forager.metrics.recorded import SEARCHES
 from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
-from forager.products.filters import Filters, Place, check_limit, decode_place, encode_place
+from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.indexing import Candidates
 from forager.products.record import ListedProduct
 from forager.products.service import resolved

@@ -8,14 +8,13 @@ from datetime import datetime
 from decimal import Decimal
 from types import NoneType
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit
 from forager.db.database import Connection, Database
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.products.filters import (
     Filters,
     Order,
     Place,
-    check_limit,
     checked,
     decode_place,
     encode_place,

@@ -22,8 +22,9 @@ from forager.products.content import (
     marks_of,
     offer_of,
     text,
+    variants_of,
 )
-from forager.products.plausibility import Judged, Past, judge
+from forager.products.plausibility import Judged, Past, judge, judge_variants
 from forager.products.store.records import NewExtraction
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Checked, Held, Problem, Severity, check
@@ -74,6 +75,8 @@ class ReadPage:
     # fields that the parser broke at, and those that the generic extraction filled in its place
     problems: tuple[FieldProblem, ...] = ()
     fallbacks: tuple[str, ...] = ()
+    # the URL that the page calls its own
+    canonical: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,11 @@ class Visit:
                 if problem.severity is Severity.ERROR
             },
         )
-        return replace(self, judged=judged)
+        variants, doubts = judge_variants(
+            variants_of(self.checked.product), past, page=None if ref is None else str(ref)
+        )
+        problems = (*judged.problems, *doubts)
+        return replace(self, judged=replace(judged, variants=variants, problems=problems))
 
 
 def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
@@ -169,7 +176,7 @@ def row_of(visit: Visit) -> ProductRow:
     """The product's row, at the offer that was decided on."""
     page, product = visit.page, visit.checked.product
     assert visit.judged is not None
-    content = content_of(product, visit.judged.offer)
+    content = content_of(product, visit.judged.offer, visit.judged.variants)
     config = configuration_of(page.language)
     return ProductRow(
         task_id=page.task_id,
@@ -225,6 +232,7 @@ def evidence_json(product: Product) -> str:
         name.value: {
             "confidence": round(float(said.confidence), 3),
             "origin": line(said.origin, _ORIGIN_LENGTH),
+            **({} if said.place is None else {"place": line(said.place, _ORIGIN_LENGTH) or ""}),
         }
         for name in FieldName
         if (said := product.evidence.get(name)) is not None
@@ -306,7 +314,10 @@ def _plain_problem(problem: Problem) -> dict[str, Any]:
 
 def past_of(known: KnownProduct) -> Past:
     """What a product's row says of earlier visits."""
-    return Past(known.offer, held_values(known.problems))
+    return Past(known.offer, held_values(known.problems), known.variants)
+
+
+_HELD_APART = ("availability", "variants")
 
 
 def held_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, Held]:
@@ -314,7 +325,7 @@ def held_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, Held]:
     held: dict[str, Held] = {}
     for problem in problems:
         if "held" in problem:
-            field = "availability" if problem["field"] == "availability" else "price"
+            field = problem["field"] if problem["field"] in _HELD_APART else "price"
             held[field] = Held(problem["held"]["value"], problem["held"]["page"])
     return held
 

@@ -5,7 +5,7 @@ A batch is one statement per table, inside the transaction of whoever read the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ from forager.products.redirects import Redirected, follow_redirects, record_redi
 from forager.products.store import prices
 from forager.products.store import records as extractions
 from forager.products.store import writes as store
+from forager.products.store.alerts import OfferKey
+from forager.products.store.prices import VariantChange
 from forager.products.store.redirects import delete_aliases
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Problem
@@ -121,8 +123,9 @@ async def write_pages(
     changes = await _write_products(connection, _lasting(visits))
     await _write_aliases(connection, redirected, changes)
     judged = [_judged(visit, changes.get(visit.page.url_hash)) for visit in visits]
-    alerts = await _triggered_alerts(connection, changes.values())
-    await _write_history(connection, list(changes.values()))
+    variants = await _variant_changes(connection, changes.values())
+    alerts = await _triggered_alerts(connection, changes.values(), variants)
+    await _write_history(connection, list(changes.values()), variants)
     await _show_images(connection, list(changes.values()), limit=settings.images_per_product)
     written = [_written(visit, changes.get(visit.page.url_hash)) for visit in judged]
     await extractions.insert_extractions(
@@ -131,7 +134,8 @@ async def write_pages(
     )
     degraded = await _count(connection, judged, settings)
     changed = [event for change in changes.values() for event in _events(change)]
-    await record_events(connection, [*changed, *alerts, *degraded])
+    of_variants = _variant_events(changes.values(), variants)
+    await record_events(connection, [*changed, *of_variants, *alerts, *degraded])
     return written
 
 
@@ -199,18 +203,26 @@ def _marks_differ(change: _Change) -> bool:
 # --- what follows from them ----------------------------------------------------------------------
 
 
-async def _write_history(connection: Connection, changes: Sequence[_Change]) -> None:
-    offers = {change.known.id: change.new for change in changes if change.offer_changed}
-    if offers:
-        await prices.insert_changes(connection, offers)
+async def _variant_changes(
+    connection: Connection, changes: Iterable[_Change]
+) -> list[VariantChange]:
     with_variants = [
         change.known.id
         for change in changes
         if change.row.content.variants != NO_VARIANTS
         and (change.known.is_new or change.content_changed)
     ]
-    if with_variants:
-        await prices.insert_variant_changes(connection, with_variants)
+    return await prices.select_variant_changes(connection, with_variants) if with_variants else []
+
+
+async def _write_history(
+    connection: Connection, changes: Sequence[_Change], variants: Sequence[VariantChange]
+) -> None:
+    offers = {change.known.id: change.new for change in changes if change.offer_changed}
+    if offers:
+        await prices.insert_changes(connection, offers)
+    if variants:
+        await prices.insert_variant_changes(connection, variants)
 
 
 async def _show_images(connection: Connection, changes: Sequence[_Change], *, limit: int) -> None:
@@ -229,13 +241,58 @@ async def _write_aliases(
     await record_redirects(connection, redirected, written)
 
 
-async def _triggered_alerts(connection: Connection, changes: Iterable[_Change]) -> list[NewEvent]:
+async def _triggered_alerts(
+    connection: Connection, changes: Iterable[_Change], variants: Sequence[VariantChange]
+) -> list[NewEvent]:
     """Events of alert rules, decided before the new offers are part of the history."""
-    changed = {change.known.id: change for change in changes if change.offer_changed}
-    offers = {product_id: change.new for product_id, change in changed.items()}
+    by_id = {change.known.id: change for change in changes}
+    offers: dict[OfferKey, Offer] = {
+        (product_id, None): change.new
+        for product_id, change in by_id.items()
+        if change.offer_changed
+    }
+    offers |= {
+        (variant.product_id, variant.variant): variant.new for variant in _telling(by_id, variants)
+    }
     return [
-        _event(changed[alert.product_id], EventKind.ALERT, alert.payload)
+        _event(by_id[alert.product_id], EventKind.ALERT, alert.payload)
         for alert in await triggered_alerts(connection, offers)
+    ]
+
+
+def _telling(
+    changes: Mapping[int, _Change], variants: Iterable[VariantChange]
+) -> Iterator[VariantChange]:
+    """Changes of known variants that are not the change of the product itself."""
+    for variant in variants:
+        change = changes[variant.product_id]
+        itself = change.offer_changed and _is_same_move(change, variant)
+        if not variant.is_new and not change.known.is_new and not itself:
+            yield variant
+
+
+def _is_same_move(change: _Change, variant: VariantChange) -> bool:
+    """List prices aside: variants have none."""
+    before, after = (replace(offer, list_price=None) for offer in (change.old, change.new))
+    return (before, after) == (variant.old, variant.new)
+
+
+def _variant_events(
+    changes: Iterable[_Change], variants: Sequence[VariantChange]
+) -> list[NewEvent]:
+    by_id = {change.known.id: change for change in changes}
+    return [
+        _event(
+            by_id[variant.product_id],
+            EventKind.VARIANT_CHANGED,
+            {
+                "variant": variant.variant,
+                **_price_words(variant.old, variant.new),
+                "old_availability": variant.old_availability,
+                "availability": variant.availability,
+            },
+        )
+        for variant in _telling(by_id, variants)
     ]
 
 
@@ -264,7 +321,7 @@ def _events(change: _Change) -> list[NewEvent]:
     if change.known.is_new:
         events.append(_event(change, EventKind.PRODUCT_ADDED, _offer_words(change.new)))
     if change.price_changed:
-        events.append(_event(change, EventKind.PRICE_CHANGED, _price_words(change)))
+        events.append(_event(change, EventKind.PRICE_CHANGED, _price_words(change.old, change.new)))
     if change.availability_changed:
         told = {"old": change.old.availability, "new": change.new.availability}
         events.append(_event(change, EventKind.AVAILABILITY_CHANGED, told))
@@ -285,8 +342,7 @@ def _offer_words(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _price_words(change: _Change) -> dict[str, Any]:
-    old, new = change.old, change.new
+def _price_words(old: Offer, new: Offer) -> dict[str, Any]:
     words = {"old": old.price, "new": new.price, "currency": new.currency or old.currency}
     comparable = old.currency == new.currency
     if not comparable:

@@ -41,8 +41,7 @@ class Lessons:
 
     @classmethod
     async def load(cls, database: Database, owner: LessonOwner) -> Lessons:
-        async with database.connection() as connection:
-            rows = await store.select_lessons(connection, owner, limit=MAX_SHAPES)
+        rows = await database.run(store.select_lessons, owner, limit=MAX_SHAPES)
         return cls(owner, {row.shape: row for row in rows})
 
     def gains(self, url: str) -> bool:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 # a crawl learns about its source, a task about its domain
 LessonOwner = str | int
@@ -28,8 +27,7 @@ class Lesson:
 
 async def select_lessons(connection: Connection, owner: LessonOwner, *, limit: int) -> list[Lesson]:
     table, key = _place(owner)
-    cursor = connection.cursor(row_factory=class_row(Lesson))
-    await cursor.execute(
+    return await Rows(connection, Lesson).all(
         f"""
         SELECT shape, streak, skipped FROM {table}
          WHERE {key} = %s
@@ -38,7 +36,6 @@ async def select_lessons(connection: Connection, owner: LessonOwner, *, limit: i
         """,
         (owner, limit),
     )
-    return await cursor.fetchall()
 
 
 async def upsert_lessons(

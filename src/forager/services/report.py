@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE
+from forager.db.outages import TROUBLE
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service
@@ -85,8 +85,7 @@ async def run_services(
 
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
-    async with database.connection() as connection:
-        rows = await store.select_processes(connection, stale_after=settings.stale_after)
+    rows = await database.run(store.select_processes, stale_after=settings.stale_after)
     return [
         ServiceProcess(
             id=row.id,

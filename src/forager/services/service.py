@@ -75,8 +75,7 @@ async def in_chunks(
     """Repeat a statement of at most `limit` rows until it affects fewer; return the total."""
     total = 0
     while True:
-        async with database.connection() as connection:
-            rows = await statement(connection, limit=limit, **arguments)
+        rows = await database.run(statement, limit=limit, **arguments)
         total += rows
         if rows < limit:
             return total

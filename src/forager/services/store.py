@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.services.status import ProcessIdentity, ProcessRow
 
 
@@ -45,8 +45,7 @@ async def delete_old_processes(connection: Connection, *, older_than: float) -> 
 
 
 async def select_processes(connection: Connection, *, stale_after: float) -> list[ProcessRow]:
-    cursor = connection.cursor(row_factory=class_row(ProcessRow))
-    await cursor.execute(
+    return await Rows(connection, ProcessRow).all(
         """
         SELECT id, command, host, pid, process, started_at, last_seen, services,
                last_seen < now() - make_interval(secs => %s) AS is_stale
@@ -55,4 +54,3 @@ async def select_processes(connection: Connection, *, stale_after: float) -> lis
         """,
         (stale_after,),
     )
-    return await cursor.fetchall()

@@ -14,36 +14,37 @@ class CrawlSettings(BaseModel):
     user_agent: str = Field(
         default="Forager/{version}",
         min_length=1,
-        description="How Forager names itself to servers; `{version}` becomes its version.",
+        description="User-Agent header; `{version}` is replaced by the version of Forager.",
     )
     extraction_processes: int | None = Field(
         default=None,
         ge=1,
         le=64,
-        description="Processes of a crawl that read pages; by default one for two cores.",
+        description="Extraction processes of a crawl; by default one per two cores.",
     )
     extraction_time_limit: Seconds = Field(
-        default=20.0, description="Processor time one page may take to be read."
+        default=20.0, description="CPU time for the extraction of one page."
     )
     extraction_memory_mb: int = Field(
-        default=1024, ge=256, description="Memory a process that reads pages may use."
+        default=1024, ge=256, description="Memory limit of an extraction process."
     )
     carry_over_refreshes: int = Field(
         default=5,
         ge=0,
         le=1000,
-        description="Refreshes in a row that a page which fails temporarily stays published.",
+        description="Consecutive refreshes for which a page that fails temporarily stays"
+        " published.",
     )
     carry_over_days: float = Field(
         default=30.0,
         ge=0,
         le=3650,
         allow_inf_nan=False,
-        description="Days that a page which fails temporarily stays published.",
+        description="Days for which a page that fails temporarily stays published.",
     )
     secret_key: SecretStr | None = Field(
         default=None,
-        description="Key of stored secrets; by default a file in the home folder.",
+        description="Encryption key of stored secrets; by default a file in the home folder.",
     )
 
 
@@ -51,22 +52,24 @@ class ArchiveSettings(BaseModel):
     archive_url: str | None = Field(
         default=None,
         repr=False,
-        description="Where raw responses are kept; by default the folder `archive` in the home.",
+        description="Location of the archive; by default the folder `archive` in the home.",
     )
     archive_old_url: str | None = Field(
         default=None,
         repr=False,
-        description="Where they were kept before, and are read from as well while `forager archive"
-        " migrate` moves them; `local` is the folder in the home.",
+        description="Previous location of the archive, which is also read while `forager archive"
+        " migrate` moves it; `local` is the folder in the home.",
     )
     archive_segment_mb: int = Field(
-        default=256, ge=1, description="Size at which a new archive segment is begun."
+        default=256, ge=1, description="Size at which a new archive segment is started."
     )
     archive_max_age_days: float | None = Field(
         default=None, gt=0, description="Archived responses older than this are deleted."
     )
     archive_max_mb: int | None = Field(
-        default=None, ge=1, description="Size of the archive; the oldest responses go first."
+        default=None,
+        ge=1,
+        description="Maximum size of the archive; the oldest responses are deleted first.",
     )
 
 
@@ -102,7 +105,7 @@ class RenderSettings(BaseModel):
     )
     render_time_limit: Seconds = Field(
         default=20.0,
-        description="Time a page may take to be rendered, without the time in which it waits for"
+        description="Time limit for rendering a page, not counting the time it waits for"
         " responses.",
     )
     render_memory_mb: int | None = Field(

@@ -12,6 +12,9 @@ from forager.settings.values import Seconds
 
 BROKER_SCHEMES = ("amqp://", "amqps://")
 SEARCH_SCHEMES = ("http://", "https://")
+# the scheme is the mode of encryption
+SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN = "smtps", "smtp", "smtp-plain"
+SMTP_SCHEMES = tuple(f"{mode}://" for mode in (SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN))
 CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
 # otherwise they end the host, and an error message shows the password as a wrong port or path
 ESCAPED = "; in a password, write / ? # @ [ ] as %2F %3F %23 %40 %5B %5D"
@@ -52,38 +55,38 @@ class EngineSettings(BaseModel):
     # --- search ----------------------------------------------------------------------------
     search: Search = Field(
         default=Search.POSTGRES,
-        description="What looks for words: `postgres`, or `opensearch` for a search engine beside"
-        " it. Elasticsearch is untested.",
+        description="Search backend: `postgres`, or `opensearch` for a separate search engine."
+        " Elasticsearch is untested.",
     )
     opensearch_url: SecretStr | None = Field(
         default=None,
-        description="The search engine, as `https://user:password@host:9200`.",
+        description="URL of the search engine, such as `https://user:password@host:9200`.",
     )
     opensearch_prefix: str = Field(
         default="forager",
         pattern="^[a-z0-9][a-z0-9_-]{0,99}$",
-        description="How the names of its indexes begin; another one for each Forager that uses"
-        " the same engine.",
+        description="Prefix of index names; use a different one for each installation that shares"
+        " the engine.",
     )
 
     embeddings: str = Field(
         default="auto",
         pattern="^(auto|off|https?://.+)$",
-        description="What questions are compared with texts by, besides their words: `auto` for the"
-        " model of the extra `semantic` where it is installed, `off`, or the base URL of a server"
-        " with an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.",
+        description="Embeddings for semantic search: `auto` for the model of the extra `semantic`"
+        " if it is installed, `off`, or the base URL of a server with an OpenAI-compatible API,"
+        " such as `http://127.0.0.1:11434/v1`.",
     )
     embeddings_model: str = Field(
         default="nomic-embed-text", description="Model to request from the embedding server."
     )
     embeddings_key: SecretStr | None = Field(
-        default=None, description="The API key of such a server."
+        default=None, description="API key of the embedding server."
     )
 
     # --- analytics -------------------------------------------------------------------------
     clickhouse_url: SecretStr | None = Field(
         default=None,
-        description="ClickHouse server that `forager analytics sync` loads, and that is asked"
+        description="ClickHouse server that `forager analytics sync` loads and that is queried"
         " instead of the files, as `clickhouse://user:password@host:8123/database`;"
         " `clickhouses://` for TLS.",
     )
@@ -92,6 +95,19 @@ class EngineSettings(BaseModel):
         default=None,
         description="How often a worker syncs the analytics files, such as `1h`; unset: only"
         " `forager analytics sync` does. Set it on one machine, whose home holds the files.",
+    )
+
+    # --- e-mail ----------------------------------------------------------------------------
+    smtp_url: SecretStr | None = Field(
+        default=None,
+        description="Mail server for webhooks with a `mailto:` URL, as"
+        " `smtp://user:password@host:587` (STARTTLS), `smtps://user:password@host:465` (TLS) or"
+        " `smtp-plain://host:25` (no encryption).",
+    )
+    smtp_from: str | None = Field(
+        default=None,
+        pattern=r"^[^@\s]+@[^@\s]+$",
+        description="Sender address of e-mail messages.",
     )
 
     @field_validator("broker_url", mode="after")
@@ -117,10 +133,23 @@ class EngineSettings(BaseModel):
             raise ValueError(f"expected clickhouse://user:password@host:8123/database{ESCAPED}")
         return url
 
+    @field_validator("smtp_url", mode="after")
+    @classmethod
+    def _smtp_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not _is_address(url.get_secret_value(), SMTP_SCHEMES):
+            raise ValueError(f"expected smtp://user:password@host:587{ESCAPED}")
+        return url
+
+    @model_validator(mode="after")
+    def _has_sender(self) -> Self:
+        if self.smtp_url is not None and self.smtp_from is None:
+            raise ValueError("smtp_url is set, but smtp_from is not")
+        return self
+
     @model_validator(mode="after")
     def _has_broker(self) -> Self:
         if self.dispatch is Dispatch.CELERY and self.broker_url is None:
-            raise ValueError("dispatch is celery: broker_url must say where RabbitMQ is")
+            raise ValueError("dispatch is celery, but broker_url is not set")
         return self
 
     @model_validator(mode="after")

@@ -36,8 +36,8 @@ class GroundSettings(BaseModel):
     )
     database_pool_url: SecretStr | None = Field(
         default=None,
-        description="PgBouncer in transaction mode before that PostgreSQL; statements that need a"
-        " session still use FORAGER_DATABASE_URL.",
+        description="PgBouncer in transaction mode in front of that PostgreSQL; statements that"
+        " need a session still use FORAGER_DATABASE_URL.",
     )
     database_linger_seconds: float = Field(
         default=300.0,
@@ -49,7 +49,7 @@ class GroundSettings(BaseModel):
     log_level: str = Field(
         default="info",
         pattern="(?i)^(debug|info|warning|error|critical)$",
-        description="Least severe log line that is shown.",
+        description="Minimum level of log lines.",
     )
     log_format: LogFormat = Field(
         default=LogFormat.AUTO,

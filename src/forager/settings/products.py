@@ -22,15 +22,15 @@ class ProductSettings(BaseModel):
     )
     adaptive_schedule: bool = Field(
         default=False,
-        description="Visit changing products more often and steady ones less, unless the domain"
-        " says otherwise.",
+        description="Visit products more often if their prices change, and less often if not,"
+        " unless the domain has another setting.",
     )
     adaptive_min: Seconds = Field(
-        default=3600.0, description="Shortest interval that adaptive scheduling may arrive at."
+        default=3600.0, description="Shortest interval of adaptive scheduling."
     )
     adaptive_max: Seconds = Field(
         default=30 * 86400.0,
-        description="Longest interval that adaptive scheduling may arrive at.",
+        description="Longest interval of adaptive scheduling.",
     )
     scheduler_interval: Seconds = Field(
         default=1.0, description="How often the scheduler looks for tasks that are due."
@@ -73,11 +73,11 @@ class ProductSettings(BaseModel):
     )
     task_proxies: bool = Field(
         default=False,
-        description="Fetch tasks through the pool of proxies, unless their domain says otherwise.",
+        description="Fetch tasks through the proxy pool, unless their domain has another setting.",
     )
     parser_modules: Names = Field(
         default=(),
-        description="Python modules, separated by commas, that register parsers of your own.",
+        description="Python modules, separated by commas, that register custom parsers.",
     )
     parser_alert_pages: int = Field(
         default=100,
@@ -90,10 +90,12 @@ class ProductSettings(BaseModel):
         default=0.8,
         gt=0,
         le=1,
-        description="A success rate below this part of the usual one raises `parser.degraded`.",
+        description="Share of the usual success rate below which a `parser.degraded` event is"
+        " sent.",
     )
     parser_alert_interval: Seconds = Field(
-        default=3600.0, description="Shortest time between two `parser.degraded` of one domain."
+        default=3600.0,
+        description="Shortest time between two `parser.degraded` events of one domain.",
     )
     parser_bypass_after: int = Field(
         default=5,
@@ -116,8 +118,8 @@ class ProductSettings(BaseModel):
         default=90.0,
         gt=0,
         le=36500,
-        description="Attempts, errors, extractions and events of tasks, and counts of what went"
-        " through proxies, older than this go.",
+        description="Attempts, errors, extractions and events of tasks, and traffic counts of"
+        " proxies, are deleted after this many days.",
     )
     product_archive_after: Annotated[float | None, BeforeValidator(length_or_off)] = Field(
         default=180 * DAY,

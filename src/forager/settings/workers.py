@@ -14,8 +14,8 @@ class WorkerSettings(BaseModel):
     region: str | None = Field(
         default=None,
         pattern="^[a-z0-9-]{1,32}$",
-        description="Where this worker is: it also works for domains, and goes through proxies,"
-        " that are tied to this region.",
+        description="Region of this worker: it also serves domains and uses proxies that are"
+        " assigned to this region.",
     )
     poll_interval: Seconds = Field(
         default=1.0, description="How often a worker looks for jobs when nothing wakes it."
@@ -32,7 +32,7 @@ class WorkerSettings(BaseModel):
         gt=1,  # a sign of life comes once per second
         le=A_YEAR,
         allow_inf_nan=False,
-        description="A runner or task worker without a sign of life for this long is killed.",
+        description="A runner or task worker that does not respond for this long is killed.",
     )
     progress_limit: Seconds = Field(
         default=900.0,
@@ -40,7 +40,7 @@ class WorkerSettings(BaseModel):
     )
     job_modules: Names = Field(
         default=(),
-        description="Python modules, separated by commas, that register job kinds of your own.",
+        description="Python modules, separated by commas, that register custom job kinds.",
     )
     job_time_limit: Seconds | None = Field(
         default=None,
@@ -52,7 +52,7 @@ class WorkerSettings(BaseModel):
         description="Memory a runner or task worker and its children may use together.",
     )
     shutdown_grace: SecondsOrZero = Field(
-        default=20.0, description="Time runners get to commit and leave when a worker stops."
+        default=20.0, description="Time that runners have to commit and exit when a worker stops."
     )
 
     # --- recovery --------------------------------------------------------------------------
@@ -80,13 +80,14 @@ class ServingSettings(BaseModel):
     api_host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address the API listens on; without a key it can only be a loopback one.",
+        description="Address the API listens on; without an API key only a loopback address is"
+        " allowed.",
     )
     api_port: int = Field(default=8700, ge=0, le=65535, description="Port the API listens on.")
     api_allowed_hosts: Names = Field(
         default=(),
-        description="Names, separated by commas, that the API may be called by, beside those of"
-        " this machine; `*` for any.",
+        description="Host names, separated by commas, that the API accepts in addition to those"
+        " of this machine; `*` for any.",
     )
     api_max_body_mb: float = Field(
         default=10.0, gt=0, le=1000, description="Largest request that the API reads."
@@ -94,21 +95,22 @@ class ServingSettings(BaseModel):
     api_requests_per_minute: int | None = Field(
         default=60_000,
         ge=1,
-        description="Requests of one owner that all API processes together answer in a minute,"
-        " unless the owner's quota says otherwise.",
+        description="Requests per minute of one owner, over all API processes, unless the owner"
+        " has a quota.",
     )
     api_max_connections: int = Field(
         default=2000,
         ge=10,
         le=60_000,
-        description="Client connections one API process keeps open. At the limit, the one that has"
-        " waited longest without sending a request is closed.",
+        description="Client connections that one API process keeps open. At the limit, the"
+        " connection that has been idle longest is closed.",
     )
     api_max_requests: int = Field(
         default=500,
         ge=10,
         le=60_000,
-        description="Requests one API process works on at a time; more are answered with 503.",
+        description="Requests that one API process handles at the same time; further requests are"
+        " answered with 503.",
     )
     api_connections: int = Field(
         default=16, ge=2, le=1000, description="Database connections one API process may open."

@@ -25,7 +25,7 @@ LATER = "later"
 
 @dataclass(frozen=True, slots=True)
 class WaitingTasks:
-    """Tasks in one state; `is_cut`: there are at least so many."""
+    """Tasks in one state; `is_cut`: the count is a lower bound."""
 
     state: str
     count: int
@@ -69,8 +69,7 @@ class TaskActivity:
 
 
 async def tasks_now(database: Database) -> TasksNow:
-    async with database.connection() as connection:
-        control = await store.select_control(connection)
+    control = await database.run(store.select_control)
     return TasksNow(
         any_tasks=control.any_tasks, hold=control.hold, no_scheduler=_is_silent(control)
     )
@@ -107,7 +106,7 @@ def backlog_over_time(
 ) -> list[float]:
     """How many tasks waited at the end of each minute, the oldest first.
 
-    Nobody writes that down; it follows from what waits now, what was settled in each minute, and
+    It is not stored; it follows from what waits now, what was settled in each minute, and
     since when each of both had been due.
     """
     came = _counts(

@@ -8,7 +8,7 @@ accepts or discards the held results.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -21,6 +21,7 @@ from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.products.store import writes as product_store
+from forager.tasks.causes import one_line
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.store import alarms as store
 from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
@@ -31,7 +32,7 @@ __all__ = ["Decision", "DomainAlarm", "decide_alarm", "list_alarms"]
 # Not Found and Gone
 GONE = frozenset({404, 410})
 _VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})
-# an alarm begins when this share of at least so many visits is gone, and ends below the other
+# an alarm begins when this share of a minimum number of visits is gone, and ends below the other
 _GONE_VISITS = 10
 _GONE_SHARE = 0.65
 _RECOVERED = 0.3
@@ -140,32 +141,58 @@ async def _change(connection: Connection, before: DomainHealth, after: DomainHea
 
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The name that the page of a task gives its product now."""
+    """The name that the page of a task gives its product now, and its SKU."""
 
     task: HeldTask
     name: str
+    sku: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why its result is held."""
+        return one_line(f"the page shows another product than before: {self.name}")
 
 
-async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> set[int]:
-    """The tasks whose results are held: their products got the name that others of them got."""
+async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, str]:
+    """The reasons by task: products that got the name of others, or another name and SKU.
+
+    Another product at a URL is believed when the next visit shows it again.
+    """
     names = list(read)
     known = await product_store.select_names(connection, [each.task.id for each in names])
-    renamed = [each for each in names if known.get(each.task.id, each.name) != each.name]
+    renamed = {each.task.id: each for each in names if _is_renamed(each, known)}
+    reasons = await store.select_held_messages(connection, list(renamed)) if renamed else {}
+    confirmed = {id_ for id_, reason in reasons.items() if renamed[id_].reason == reason}
     by_domain: dict[int, list[ReadName]] = defaultdict(list)
     for each in names:
         by_domain[each.task.domain_id].append(each)
-    held: set[int] = set()
-    domains = sorted(by_domain)
-    create = [each.task.domain_id for each in renamed]
-    for before in await store.lock_health(connection, domains, create=create):
+    held: dict[int, str] = {}
+    create = [each.task.domain_id for each in renamed.values()]
+    for before in await store.lock_health(connection, sorted(by_domain), create=create):
         after = before
         for each in by_domain[before.domain_id]:
-            after = _named(after, each.name, is_renamed=each in renamed)
-            if after.alarm == "same_page" and each.name == after.same_name and each in renamed:
-                held.add(each.task.id)
+            id_ = each.task.id
+            if id_ in confirmed and after.alarm is None:
+                continue
+            after = _named(after, each.name, is_renamed=id_ in renamed)
+            doubted = after.same_in_a_row > 1 or after.alarm == "same_page"
+            if id_ in renamed and (doubted or _has_other_sku(each, known)) and not after.accepted:
+                held[id_] = each.reason
         if after != before:
             await _change(connection, before, after)
     return held
+
+
+_Identities = Mapping[int, tuple[str, str | None]]
+
+
+def _is_renamed(read: ReadName, known: _Identities) -> bool:
+    return read.task.id in known and known[read.task.id][0] != read.name
+
+
+def _has_other_sku(read: ReadName, known: _Identities) -> bool:
+    skus = (read.sku, known[read.task.id][1])
+    return None not in skus and skus[0] != skus[1]
 
 
 def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth:
@@ -179,8 +206,7 @@ def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth
 
 
 async def list_alarms(database: Database) -> list[DomainAlarm]:
-    async with database.connection() as connection:
-        return await store.select_alarms(connection)
+    return await database.run(store.select_alarms)
 
 
 async def decide_alarm(database: Database, host: str, decision: Decision) -> int:

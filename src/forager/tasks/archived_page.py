@@ -21,8 +21,7 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
     address = normalise(url)
     if isinstance(address, Refusal):
         raise InvalidInput(f"{url} cannot be fetched: {address.value}")
-    async with database.connection() as connection:
-        found = await select_task_page(connection, url_hash(address))
+    found = await database.run(select_task_page, url_hash(address))
     if found is None:
         return None
     try:
@@ -45,8 +44,7 @@ async def visited_response(
     """The stored response of a visit; 1 is the newest that has one."""
     if not 1 <= visit <= MOST_VISITS:
         raise InvalidInput(f"a visit is a number from 1 (the newest) to {MOST_VISITS}")
-    async with database.connection() as connection:
-        ref = await select_visit(connection, task_id, number=visit)
+    ref = await database.run(select_visit, task_id, number=visit)
     if ref is None:
         raise NotFound(
             f"task {task_id} has no stored response {visit}",

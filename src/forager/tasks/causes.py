@@ -71,7 +71,7 @@ class Cause:
 
 
 def cause_of(error: Exception) -> Cause:
-    """The cause that an exception stands for; one that is not of the family is ours to mend."""
+    """The cause that an exception stands for; any other exception is a bug of Forager."""
     if isinstance(error, WorkFailed):
         return Cause(
             error.kind,

@@ -1,16 +1,15 @@
-"""Dead letters: tasks that failed for good, to be looked at, tried again or let go."""
+"""Dead letters: tasks that failed permanently, to be listed, retried or dismissed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_below, domains_of
 from forager.hints import Hint, action
-from forager.tasks.errors import number_of
 from forager.tasks.store import dead_letters as store
 from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
@@ -27,9 +26,8 @@ __all__ = [
     "unknown_letters",
 ]
 
-MAX_LIST = 1000
 MAX_ID = 2**63 - 1
-# a transaction of its own for so many: whoever retries a million holds nobody up
+# letters per transaction: retrying a million must not block other work
 CHUNK = 1_000
 SHOWN = 20
 
@@ -64,15 +62,13 @@ async def list_letters(
     database: Database, wanted: LetterFilter, *, cursor: str | None = None, limit: int = 50
 ) -> Page[DeadLetter]:
     """Open letters, newest first."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     async with database.connection() as connection:
         meant = await _meant(connection, wanted)
         found = await store.select_letters(
-            connection, meant, before=number_of(cursor), limit=limit + 1
+            connection, meant, before=decode_number(cursor), limit=limit + 1
         )
-    more = len(found) > limit
-    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+    return page_of(found, limit, lambda letter: letter.id)
 
 
 async def count_letters(database: Database, wanted: LetterFilter) -> int:
@@ -84,8 +80,7 @@ async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]
     """Of the ids that are named, those of no open letter; if none has one, that is an error."""
     if not wanted.ids:
         return []
-    async with database.connection() as connection:
-        known = await store.select_open_ids(connection, wanted.ids)
+    known = await database.run(store.select_open_ids, wanted.ids)
     unknown = [letter_id for letter_id in dict.fromkeys(wanted.ids) if letter_id not in known]
     if not known:
         raise no_such_letter(*unknown)
@@ -113,11 +108,9 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
     resolved = 0
-    async with database.connection() as connection:
-        meant = await _meant(connection, wanted, destroys=resolution == "dropped")
+    meant = await database.run(_meant, wanted, destroys=resolution == "dropped")
     while True:
-        async with database.connection() as connection:
-            done = await store.resolve(connection, meant, resolution=resolution, limit=CHUNK)
+        done = await database.run(store.resolve, meant, resolution=resolution, limit=CHUNK)
         resolved += done
         if done < CHUNK:
             return resolved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from forager.db.cursor import Page
+from forager.db.cursor import LARGEST_ID, Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_of
@@ -23,9 +23,6 @@ __all__ = [
     "group_errors",
     "list_errors",
 ]
-
-MAX_LIST = 1000
-MAX_ID = 2**63 - 1
 
 
 def error_filter(
@@ -54,13 +51,12 @@ async def group_errors(
     database: Database, wanted: ErrorFilter, *, cursor: str | None = None, limit: int = 50
 ) -> Page[ErrorGroup]:
     """Errors by domain, type and message, the most frequent first."""
-    _check_limit(limit)
-    offset = number_of(cursor) or 0
+    check_limit(limit)
+    offset = decode_number(cursor) or 0
     async with database.connection() as connection:
         meant = await _meant(connection, wanted)
         found = await store.select_groups(connection, meant, limit=limit + 1, offset=offset)
-    more = len(found) > limit
-    return Page(found[:limit], str(offset + limit) if more else None)
+    return page_of(found, limit, lambda _: offset + limit)
 
 
 async def error_trend(
@@ -82,22 +78,20 @@ async def list_errors(
     database: Database, wanted: ErrorFilter, *, cursor: str | None = None, limit: int = 50
 ) -> Page[ErrorRow]:
     """Single errors, newest first."""
-    _check_limit(limit)
+    check_limit(limit)
     async with database.connection() as connection:
         meant = await _meant(connection, wanted)
         found = await store.select_errors(
-            connection, meant, before=number_of(cursor), limit=limit + 1
+            connection, meant, before=decode_number(cursor), limit=limit + 1
         )
-    more = len(found) > limit
-    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+    return page_of(found, limit, lambda error: error.id)
 
 
 async def get_error(database: Database, error_id: int) -> ErrorRow:
     """One error with all that is known of it."""
     found = None
-    if 0 < error_id <= MAX_ID:
-        async with database.connection() as connection:
-            found = await store.select_error(connection, error_id)
+    if 0 < error_id <= LARGEST_ID:
+        found = await database.run(store.select_error, error_id)
     if found is None:
         raise NotFound(
             f"there is no error {error_id}",
@@ -110,20 +104,3 @@ async def _meant(connection: Connection, wanted: ErrorFilter) -> ErrorFilter:
     if wanted.domain is None:
         return wanted
     return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))
-
-
-def number_of(cursor: str | None) -> int | None:
-    """The number that a list gave to go on after."""
-    if cursor is None:
-        return None
-    # Python itself refuses to read a number of thousands of digits
-    if not (cursor.isascii() and cursor.isdigit() and int(cursor[:20]) <= MAX_ID):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return int(cursor)
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")

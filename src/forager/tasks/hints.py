@@ -1,7 +1,7 @@
 """Hints: ids of tasks that wait for a worker, as they reach one through a broker.
 
-A hint is no permission: whoever gets one claims the tasks in the database by the rules that hold
-for all, and what cannot be claimed any more is forgotten.
+A hint is no permission: the worker claims the tasks in the database by the rules that hold for all,
+and what cannot be claimed any more is forgotten.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from forager.settings import Dispatch, Settings
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.store import hints as store
 
-# how long whoever brings a hint waits for room: less than it takes a broker to lose patience
+# how long the sender of a hint waits for room: less than the time-out of a broker
 PATIENCE = 20.0
-# remembered for each stage; what is forgotten will be told again
+# remembered for each stage; forgotten hints are sent again
 MOST = 1_000
 
 
@@ -29,11 +29,11 @@ async def tell(connection: Connection, settings: Settings, task_ids: Sequence[in
 
 
 class HintsClosed(Exception):
-    """The worker stops: somebody else must hear of these tasks."""
+    """The worker stops: another worker must get these hints."""
 
 
 class StageHints:
-    """What one stage of one worker was told of and has not claimed yet."""
+    """Hinted tasks that one stage of a worker has not claimed yet."""
 
     def __init__(self) -> None:
         self._ids: dict[int, None] = {}
@@ -79,7 +79,7 @@ class StageHints:
             await self._tell()
 
     async def close(self) -> list[int]:
-        """Take no more; the tasks that nobody here will claim."""
+        """Accept no more hints; return the tasks that this worker will not claim."""
         self._closed = True
         await self._tell()
         left, self._ids = list(self._ids), {}

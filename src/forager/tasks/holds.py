@@ -11,8 +11,8 @@ from forager.fetch.domains.service import domains_below, domains_of
 from forager.fetch.domains.store import hold_domain
 from forager.hints import Hint, action
 from forager.tasks.selection import Selection
-from forager.tasks.store import counts as task_counts
-from forager.tasks.store import holds as store
+from forager.tasks.store import activity as task_counts
+from forager.tasks.store import changes as store
 from forager.tasks.store import reads
 from forager.tasks.task import Hold
 

@@ -56,7 +56,7 @@ _BY_SUFFIX = {
 def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
     """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
 
-    The format is told by the file's name, else by its first line; `-` is standard input.
+    The file's name decides the format, else its first line; `-` is standard input.
     """
     stream = _with_own_lock(stream) if name == STDIN else stream
     known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
@@ -258,7 +258,7 @@ def wish_of(number: int, value: Any, text: str) -> Wish | BadLine:
 
 
 def _misspelt(names: Collection[str]) -> str | None:
-    """The first name that stands for one of ours that is missing; others are somebody else's."""
+    """The first name that stands for one of ours that is missing; unknown names are ignored."""
     unknown = (name for name in names if name not in _KNOWN)
     for name in islice(unknown, MOST_NAMES):
         near = _nearest(name)
@@ -276,7 +276,7 @@ def _nearest(name: str) -> str | None:
 
 
 def _is_slip(given: str, meant: str) -> bool:
-    """Whether a name can hardly be a word of its own: `delivery` is no `every`."""
+    """Whether a name is close to one of ours but a different word: `delivery` is no `every`."""
     return _one_letter_apart(given, meant) or (
         given[0] == meant[0] and bool(get_close_matches(given, [meant], cutoff=0.85))
     )
@@ -323,7 +323,7 @@ def _given(values: Mapping[str, Any], name: str) -> Any:
 
 _KNOWN = frozenset(COLUMNS)
 _NOT_NAMES = re.compile(r"[:/.0-9]")
-# of one line or entry; what nobody asks for is not looked at for ever
+# of one line or entry; longer input is rejected unread
 MOST_NAMES = 50
 _BREAK = re.compile(r"[\t\r\n]")
 _WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")

@@ -106,10 +106,9 @@ class RenderDecisions:
 
     async def _is_renderer_known(self) -> bool:
         if local_time() >= self._renderer_known_until:
-            async with self._database.connection() as connection:
-                self._has_renderer = await exists_renderer(
-                    connection, stale_after=self._settings.stale_after
-                )
+            self._has_renderer = await self._database.run(
+                exists_renderer, stale_after=self._settings.stale_after
+            )
             self._renderer_known_until = local_time() + KNOWN_FOR
         return self._has_renderer
 

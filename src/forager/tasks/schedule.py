@@ -61,7 +61,7 @@ def _adapt(interval: timedelta, price_changed: bool | None) -> timedelta:
 
 
 def _bounds(domain: DomainSchedule, settings: Settings) -> tuple[timedelta, timedelta]:
-    """The domain's bounds; where it has only one, the setting gives way to it."""
+    """The domain's bounds; where it has only one, that one takes precedence over the setting."""
     shortest = domain.shortest or timedelta(seconds=settings.adaptive_min)
     longest = domain.longest or timedelta(seconds=settings.adaptive_max)
     if domain.shortest is None:

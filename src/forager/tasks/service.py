@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
-from forager.errors import InvalidInput
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.hints import Hint
@@ -18,16 +17,15 @@ from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
+from forager.tasks.store import activity as task_counts
 from forager.tasks.store import changes as task_changes
-from forager.tasks.store import counts as task_counts
 from forager.tasks.store import reads as store
-from forager.tasks.store.counts import DomainBacklog
+from forager.tasks.store.activity import DomainBacklog
 from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, Wish
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
 
-MAX_LIST = 1000
 ATTEMPTS_SHOWN = 20
 BACKLOGS_SHOWN = 20
 
@@ -123,36 +121,33 @@ class Tasks:
         self, selection: Selection | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Task]:
         """Newest first, a page at a time."""
-        if not 1 <= limit <= MAX_LIST:
-            raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+        check_limit(limit)
         selection = selection or Selection()
-        before = _decode(cursor)
         domain_ids = await domain_ids_of(self._database, selection)
-        async with self._database.connection() as connection:
-            found = await store.select_tasks(
-                connection, selection, domain_ids=domain_ids, before=before, limit=limit + 1
-            )
-        more = len(found) > limit
-        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+        found = await self._database.run(
+            store.select_tasks,
+            selection,
+            domain_ids=domain_ids,
+            before=decode_number(cursor),
+            limit=limit + 1,
+        )
+        return page_of(found, limit, lambda task: task.id)
 
     async def get(self, name: str) -> Task:
         """By number or by URL."""
-        async with self._database.connection() as connection:
-            return await _existing(connection, name)
+        return await self._database.run(_existing, name)
 
     async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
         """The numbers of the tasks for these URLs; None where there is none."""
         keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
-        async with self._database.connection() as connection:
-            found = await store.select_ids_by_hash(connection, [key for key in keys if key])
+        found = await self._database.run(store.select_ids_by_hash, [key for key in keys if key])
         return [None if key is None else found.get(key) for key in keys]
 
     async def unknown(self, selection: Selection) -> list[int]:
         """Of the numbers that a selection names, those that no task has."""
         if not selection.ids:
             return []
-        async with self._database.connection() as connection:
-            known = await store.select_known_ids(connection, selection.ids)
+        known = await self._database.run(store.select_known_ids, selection.ids)
         return [number for number in dict.fromkeys(selection.ids) if number not in known]
 
     async def report(self, name: str) -> TaskReport:
@@ -261,8 +256,7 @@ class Tasks:
 
     async def in_progress(self) -> dict[UUID, int]:
         """Number of tasks that each worker holds."""
-        async with self._database.connection() as connection:
-            return await task_counts.count_by_worker(connection)
+        return await self._database.run(task_counts.count_by_worker)
 
 
 async def _existing(connection: Connection, name: str) -> Task:
@@ -281,13 +275,3 @@ def _next_at(task: Task) -> datetime | None:
     if task.status is TaskStatus.COMPLETED:
         return task.next_crawl_at
     return task.scheduled_at if task.status is TaskStatus.PENDING else None
-
-
-def _decode(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 19):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return int(cursor)

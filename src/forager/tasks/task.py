@@ -16,7 +16,7 @@ from forager.tasks.lifecycle import TaskStatus
 PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
-"""Where workers are told that something was queued, or that a hold was put or lifted."""
+"""Channel that notifies workers of queued tasks and of changed holds."""
 
 
 class Hold(StrEnum):

@@ -100,8 +100,7 @@ class Tracking:
 
     async def track(self, wishes: Iterable[Wish | BadLine]) -> Tracked:
         # one time for all of them, so that popularity decides between them
-        async with self._database.connection() as connection:
-            due = await store.select_now(connection)
+        due = await self._database.run(store.select_now)
         chunks = _chunks(wishes)
         following = _read_ahead(chunks)
         try:
@@ -113,11 +112,11 @@ class Tracking:
                 async with self._database.transaction() as connection:
                     await self._track_chunk(connection, chunk.named, due)
         finally:
-            # a thread cannot be cancelled, and whoever opened the file is about to close it;
-            # for one who was typing it and wants to leave, nobody waits
+            # a thread cannot be canceled, and the caller that opened the file is about to close it;
+            # input from a terminal is not waited for
             await asyncio.wait([following], timeout=CLOSING)
             if not following.cancel():
-                following.exception()  # whatever ended this is told instead
+                following.exception()  # the error that ended this is reported instead
         return self._tracked
 
     async def _track_chunk(
@@ -278,7 +277,7 @@ def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:
     def read() -> None:
         try:
             reading.set_result(next(chunks, None))
-        except BaseException as error:  # told to whoever waits for the chunk
+        except BaseException as error:  # raised where the chunk is awaited
             reading.set_exception(error)
 
     threading.Thread(target=read, name="reading ahead", daemon=True).start()

@@ -98,7 +98,7 @@ def _why_pending(task: Task, around: Surroundings) -> str | Hint:
 def _waits_for_budget(around: Surroundings) -> str:
     pace = []
     if around.crawl_delay:
-        pace.append(f"one request in {around.crawl_delay:g} s")
+        pace.append(f"one request every {around.crawl_delay:g} s")
     if around.slow_delay > 0:
         pace.append(f"slowed down by {around.slow_delay:g} s")
     if around.ahead:

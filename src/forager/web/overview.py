@@ -23,13 +23,15 @@ from forager.web.formats import counted
 from forager.web.visit import Visit
 
 MINUTES = 60
+# points of a chart, whatever its time range is
+POINTS = 60
 SHOWN_RUNNING = 8
 SHOWN_ATTENTION = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Something that somebody should look at."""
+    """Something that needs the attention of an operator."""
 
     text: str
     href: str
@@ -51,7 +53,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class CrawlActivity:
-    """What crawls did in the last hour."""
+    """The work of crawls in the last hour or longer."""
 
     history: QueueHistory
     pace: Pace
@@ -60,13 +62,13 @@ class CrawlActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastHour:
-    """What is counted over many rows, and therefore now and then on a large database."""
+    """Counts over many rows of the last hour or longer, cached on a large database."""
 
     history: QueueHistory
     pace: Pace
     tasks: TaskActivity
     failures: list[Failures]
-    # since when it is shown as it is; None: it is new
+    # when it was counted; None: now
     at: datetime | None
 
     @property
@@ -82,7 +84,7 @@ class LastHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """How things stand now, read anew each time, beside the last hour with its own time."""
+    """The state now, read each time, and counts of the last hour, which may be cached."""
 
     counts: dict[Status, int]
     pending: list[StateCount]
@@ -92,10 +94,12 @@ class Overview:
     attention: list[Attention]
     has_sources: bool
     hour: LastHour
+    # the time range of the charts
+    shown: LastHour
 
     @property
     def is_new(self) -> bool:
-        """Nothing was ever done here."""
+        """Whether nothing was crawled or tracked yet."""
         return not (self.has_sources or self.tasks.any_tasks or any(self.counts.values()))
 
     @property
@@ -103,13 +107,13 @@ class Overview:
         return sum(state.total_pending for state in self.pending)
 
 
-async def load_overview(visit: Visit) -> Overview:
-    """The overview of whoever visits."""
+async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
+    """The overview for the caller; charts show the last `minutes`."""
     here, owner = visit.here, visit.caller.sees_only
     counts = await here.queue.counts(user_id=owner)
     sources = await list_sources(here.database, user_id=owner, limit=1)
     tasks = await tasks_now(here.database)
-    hour = await _last_hour(visit)
+    hour = await _last(visit, MINUTES)
     return Overview(
         counts=counts,
         pending=await here.queue.pending_work(user_id=owner),
@@ -122,6 +126,7 @@ async def load_overview(visit: Visit) -> Overview:
         ],
         has_sources=bool(sources.items),
         hour=hour,
+        shown=hour if minutes == MINUTES else await _last(visit, minutes),
     )
 
 
@@ -133,15 +138,17 @@ async def _running(visit: Visit) -> list[CrawlReport]:
     return [reports[job.id] for job in running.items if job.id in reports]
 
 
-async def _last_hour(visit: Visit) -> LastHour:
+async def _last(visit: Visit, minutes: int) -> LastHour:
     here, owner = visit.here, visit.caller.sees_only
 
     async def of_tasks() -> TaskActivity:
-        return await task_activity(here.database, minutes=MINUTES)
+        return await task_activity(here.database, minutes=minutes)
 
-    crawled = await here.remembered.look(("crawls", owner), lambda: _crawl_activity(visit))
-    # the same for everybody: tasks belong to nobody
-    worked = await here.remembered.look("task activity", of_tasks)
+    crawled = await here.remembered.look(
+        ("crawls", owner, minutes), lambda: _crawl_activity(visit, minutes)
+    )
+    # the same for all owners: tasks have none
+    worked = await here.remembered.look(("task activity", minutes), of_tasks)
     crawls: CrawlActivity = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
@@ -153,20 +160,20 @@ async def _last_hour(visit: Visit) -> LastHour:
     )
 
 
-async def _crawl_activity(visit: Visit) -> CrawlActivity:
+async def _crawl_activity(visit: Visit, minutes: int) -> CrawlActivity:
     database, owner = visit.here.database, visit.caller.sees_only
     counts = await visit.here.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
-    recent = await recent_jobs(database, minutes=MINUTES, user_id=owner)
+    recent = await recent_jobs(database, minutes=minutes, user_id=owner)
     return CrawlActivity(
-        await queue_history(database, active=active, minutes=MINUTES, user_id=owner),
-        await _pace(visit, recent),
+        await queue_history(database, active=active, minutes=minutes, user_id=owner),
+        await _pace(visit, recent, minutes),
         await failures_of(database, recent),
     )
 
 
 async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
-    """What needs somebody, the worst first."""
+    """Everything that needs attention, the most severe first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if visit.caller.scope.includes(Scope.OPERATE):
         found += [*await _stale_workers(visit, counts), *await _failing_services(visit)]
@@ -194,10 +201,10 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     return []
 
 
-async def _pace(visit: Visit, jobs: list[UUID]) -> Pace:
+async def _pace(visit: Visit, jobs: list[UUID], minutes: int) -> Pace:
     now = time.time()
     return await pace_of(
-        visit.here.database, jobs, since=now - MINUTES * 60, until=now, intervals=MINUTES
+        visit.here.database, jobs, since=now - minutes * 60, until=now, intervals=POINTS
     )
 
 
@@ -236,7 +243,7 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
     found = await list_workers(visit.here.database)
     stale = [each for each in found if is_stale(each, visit.here.settings.stale_after)]
     if stale:
-        return [Attention(f"{counted(len(stale), 'worker')} not heard of", "/workers", True)]
+        return [Attention(f"{counted(len(stale), 'worker')} unreachable", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
         return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
@@ -269,7 +276,7 @@ async def _dead_letters(visit: Visit) -> list[Attention]:
 async def _slowed(visit: Visit) -> list[Attention]:
     found = await visit.here.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
     return [
-        Attention(f"{domain.domain_name} asked for fewer requests", "/domains?slowed=yes")
+        Attention(f"{domain.domain_name} is rate-limiting requests", "/domains?slowed=yes")
         for domain in found.items
     ]
 
@@ -279,7 +286,7 @@ async def _degraded(visit: Visit) -> list[Attention]:
     return [
         Attention(
             f"{rate.domain}: {rate.recent_good / rate.recent_pages:.0%} of the last"
-            f" {rate.recent_pages} pages were parsed well, usually"
+            f" {rate.recent_pages} pages were parsed without errors, usually"
             f" {rate.earlier_good / rate.earlier_pages:.0%}",
             "/parsers",
             True,
@@ -297,5 +304,5 @@ def is_stale(worker: Worker, stale_after: float) -> bool:
 
 
 def shown_state(worker: Worker, stale_after: float) -> str:
-    """The state in words for people: a worker that is not heard of is stale."""
+    """The state as it is shown: a worker without a recent heartbeat is stale."""
     return "stale" if is_stale(worker, stale_after) else worker.state

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,9 +40,10 @@ from forager.secrets import SecretsUnavailable, Vault
 from forager.services.service import Service, backoff
 from forager.settings import Settings
 from forager.webhooks import signing, store
+from forager.webhooks.mail import Mailer, MailUnavailable
 from forager.webhooks.posting import Posted, Poster
 from forager.webhooks.service import CONTEXT, no_such_webhook
-from forager.webhooks.webhook import TOPIC, EventContent, Receiver
+from forager.webhooks.webhook import MAILTO, TOPIC, EventContent, Receiver
 
 log = get_logger("webhooks")
 
@@ -50,8 +58,8 @@ RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
 PAUSE_AFTER = 5
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
-# while the key that opens its secret is missing
-UNSIGNED_PAUSE = 60.0
+# while the key that opens its secret, or the mail server, is missing
+UNREADY_PAUSE = 60.0
 GONE = 410
 GONE_REASON = "it answered 410 Gone"
 TEST_KIND = "webhook.test"
@@ -72,7 +80,7 @@ class Attempt:
         if self.posted is None:
             return Failure(self.message.id, "the event was deleted", None)
         error = self.posted.error or ""
-        if self.posted.status == GONE:
+        if self.posted.is_permanent or self.posted.status == GONE:
             return Failure(self.message.id, error, None)
         return RETRY.failure(self.message, error)
 
@@ -85,6 +93,7 @@ class Deliverer:
     ) -> None:
         """`process_id`: the service process whose end releases its claimed messages."""
         self._database = database
+        self._settings = settings
         self._process_id = process_id
         self._vault = Vault(settings)
         self._agent = agent_header(settings)
@@ -155,19 +164,16 @@ class Deliverer:
         taken, is_failing = 0, receiver.failures > 0
         async with claimed(self._database, messages) as claim:
             try:
-                secret = self._vault.open(receiver.secret, CONTEXT)
-            except SecretsUnavailable as error:
-                log.error("messages cannot be signed", webhook=receiver.id, reason=error.message)
-                await self._pause(receiver, UNSIGNED_PAUSE, error.message)
+                send = _sender(poster, receiver, self._vault, self._settings)
+            except (SecretsUnavailable, MailUnavailable) as error:
+                log.error("messages cannot be sent", webhook=receiver.id, reason=error.message)
+                await self._pause(receiver, UNREADY_PAUSE, error.message)
                 return 0
             contents = await self._contents(messages)
             for start in range(0, len(messages), AT_ONCE):
                 few = messages[start : start + AT_ONCE]
                 attempts = await asyncio.gather(
-                    *(
-                        _send(poster, receiver, secret, each, contents.get(each.ref_id))
-                        for each in few
-                    )
+                    *(_attempt(send, each, contents.get(each.ref_id)) for each in few)
                 )
                 await self._settle(claim, attempts)
                 taken_now = sum(each.was_taken for each in attempts)
@@ -178,14 +184,18 @@ class Deliverer:
         return taken
 
     async def _contents(self, messages: Sequence[Message]) -> Mapping[int, EventContent]:
-        async with self._database.connection() as connection:
-            found = await store.select_contents(connection, [each.ref_id for each in messages])
+        found = await self._database.run(store.select_contents, [each.ref_id for each in messages])
         return {event.id: event for event in found}
 
     async def _settle(self, claim: Claim, attempts: Sequence[Attempt]) -> None:
         taken = [each.message.id for each in attempts if each.was_taken]
         failures = [each.failure() for each in attempts if not each.was_taken]
-        await claim.settle(taken, failures, keep_record=True)
+        responses = {
+            each.message.id: each.posted.record(each.message.attempts + 1)
+            for each in attempts
+            if each.posted is not None
+        }
+        await claim.settle(taken, failures, keep_record=True, responses=responses)
         WEBHOOK_DELIVERIES.add("taken", amount=len(taken))
         WEBHOOK_DELIVERIES.add("refused", amount=len(failures))
 
@@ -221,64 +231,56 @@ class Deliverer:
 
     async def _pause(self, receiver: Receiver, seconds: float, reason: str | None) -> None:
         log.info("webhook paused", webhook=receiver.id, seconds=round(seconds), reason=reason)
-        async with self._database.connection() as connection:
-            await store.pause(connection, receiver.id, seconds)
+        await self._database.run(store.pause, receiver.id, seconds)
 
 
 async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:
     """Send a test event to a webhook, also to one that is disabled."""
-    async with database.connection() as connection:
-        receiver = await store.select_receiver(connection, webhook_id)
+    receiver = await database.run(store.select_receiver, webhook_id)
     if receiver is None:
         raise no_such_webhook(webhook_id)
-    secret = Vault(settings).open(receiver.secret, CONTEXT)
-    body = orjson.dumps(
-        {
-            "id": None,
-            "kind": TEST_KIND,
-            "occurred_at": _shown(datetime.now(UTC)),
-            "domain": None,
-            "product": None,
-            "data": {"webhook_id": webhook_id},
-        }
-    )
+    content = {
+        "id": None,
+        "kind": TEST_KIND,
+        "occurred_at": _shown(datetime.now(UTC)),
+        "domain": None,
+        "product": None,
+        "data": {"webhook_id": webhook_id},
+    }
     async with Poster(agent_header(settings)) as poster:
-        return await _post(poster, receiver, secret, body, TEST_KIND, "test", attempt=1)
+        send = _sender(poster, receiver, Vault(settings), settings)
+        return await send(content, "test", 1)
 
 
-async def _send(
-    poster: Poster,
-    receiver: Receiver,
-    secret: str,
-    message: Message,
-    event: EventContent | None,
-) -> Attempt:
+# content of a message, ID of the delivery, number of the attempt
+Send = Callable[[Mapping[str, Any], str, int], Awaitable[Posted]]
+
+
+def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings) -> Send:
+    """The way to a receiver: HTTP or e-mail; raises an error while there is none."""
+    if receiver.url.startswith(MAILTO):
+        mailer = Mailer(settings)
+        return lambda content, delivery, _: mailer.send(receiver.url, content, delivery)
+    secret = vault.open(receiver.secret, CONTEXT)
+
+    def post(content: Mapping[str, Any], delivery: str, attempt: int) -> Awaitable[Posted]:
+        body = orjson.dumps(content)
+        headers = {
+            "Forager-Event": content["kind"],
+            "Forager-Delivery": delivery,
+            "Forager-Attempt": str(attempt),
+            signing.HEADER: signing.sign(secret, body, int(time.time())),
+        }
+        return poster.post(receiver.url, body, headers, allow_private=receiver.allow_private)
+
+    return post
+
+
+async def _attempt(send: Send, message: Message, event: EventContent | None) -> Attempt:
     if event is None:
         return Attempt(message, None)
-    body = orjson.dumps(message_content(event))
-    posted = await _post(
-        poster, receiver, secret, body, event.kind, str(message.id), attempt=message.attempts + 1
-    )
+    posted = await send(message_content(event), str(message.id), message.attempts + 1)
     return Attempt(message, posted)
-
-
-async def _post(
-    poster: Poster,
-    receiver: Receiver,
-    secret: str,
-    body: bytes,
-    kind: str,
-    delivery: str,
-    *,
-    attempt: int,
-) -> Posted:
-    headers = {
-        "Forager-Event": kind,
-        "Forager-Delivery": delivery,
-        "Forager-Attempt": str(attempt),
-        signing.HEADER: signing.sign(secret, body, int(time.time())),
-    }
-    return await poster.post(receiver.url, body, headers, allow_private=receiver.allow_private)
 
 
 def message_content(event: EventContent) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.extract.product.price import plain as amount_text
@@ -20,13 +20,12 @@ from forager.fetch.domains.service import domains_of
 from forager.webhooks import store
 from forager.webhooks.webhook import EventRow
 
-MAX_LIST = 1000
-
 
 class EventKind(StrEnum):
     PRODUCT_ADDED = "product.added"
     PRICE_CHANGED = "product.price_changed"
     AVAILABILITY_CHANGED = "product.availability_changed"
+    VARIANT_CHANGED = "product.variant_changed"
     ALERT = "product.alert"
     DOMAIN_ALARM = "domain.alarm"
     DOMAIN_RECOVERED = "domain.recovered"
@@ -69,8 +68,7 @@ async def list_events(
     limit: int = 100,
 ) -> Page[EventRow]:
     """Events, newest first; the cursor is the last id."""
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")
+    check_limit(limit)
     async with database.connection() as connection:
         found = await store.select_events(
             connection,
@@ -78,10 +76,10 @@ async def list_events(
             domain_ids=None if domain is None else await domains_of(connection, domain),
             product_id=product_id,
             since=since,
-            before=row_id(cursor),
+            before=decode_number(cursor),
             limit=limit + 1,
         )
-    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+    return page_of(found, limit, lambda event: event.id)
 
 
 def checked_kind(text: str) -> EventKind:
@@ -105,12 +103,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]
     return value
-
-
-def row_id(cursor: str | None) -> int | None:
-    """The id that a cursor of a list stands for."""
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise InvalidInput("not a cursor of this list", hint="Start again without a cursor.")
-    return int(cursor)

@@ -6,12 +6,14 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Self
 
 import aiohttp
 from yarl import URL
 
+from forager.extract.text import readable
 from forager.fetch.connector import (
     GuardedConnector,
     GuardedResolver,
@@ -25,22 +27,43 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.response import REDIRECTS, Limits, parse_retry_after
 
 LIMITS = Limits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
-# a body is read only so that the connection can be used again
+# a body is read to its end only so that the connection can be used again
 DRAIN_SECONDS = 1.0
+# of the body, and of the headers, that are kept
+SHOWN_BYTES = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The outcome of a message: it is taken if the status is 2xx."""
+    """The outcome of a message: it is taken if the status is 2xx.
+
+    `headers` and `body` are the beginning of the response, without control characters.
+    """
 
     status: int | None
     error: str | None
     seconds: float
     retry_after: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    # another attempt would fail the same way
+    is_permanent: bool = False
 
     @property
     def taken(self) -> bool:
         return self.error is None
+
+    def record(self, attempt: int) -> dict[str, Any]:
+        """The attempt as it is stored and shown."""
+        return {
+            "attempt": attempt,
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "status": self.status,
+            "error": self.error,
+            "seconds": round(self.seconds, 3),
+            "headers": dict(self.headers),
+            "body": self.body,
+        }
 
 
 class Poster:
@@ -66,17 +89,16 @@ class Poster:
         began = time.perf_counter()
         token = stopwatch.set(Stopwatch(began))
         try:
-            status, retry_after = await self._post(url, body, headers, allow_private)
+            posted = await self._post(url, body, headers, allow_private)
         except Exception as error:
-            failure = classify(error, self._limits, None)
-            return Posted(None, failure.message, time.perf_counter() - began)
+            posted = Posted(None, classify(error, self._limits, None).message, 0.0)
         finally:
             stopwatch.reset(token)
-        return Posted(status, _refusal(status), time.perf_counter() - began, retry_after)
+        return replace(posted, seconds=time.perf_counter() - began)
 
     async def _post(
         self, url: str, body: bytes, headers: Mapping[str, str], allow_private: bool
-    ) -> tuple[int, float | None]:
+    ) -> Posted:
         limits = self._limits
         answer = await self._session(allow_private).post(
             URL(url, encoded=True),
@@ -87,8 +109,15 @@ class Poster:
             max_field_size=limits.header_bytes,
             max_headers=limits.header_count,
         )
-        await _drain(answer, limits.body)
-        return answer.status, parse_retry_after(answer.headers)
+        beginning = await _drain(answer, limits.body)
+        return Posted(
+            answer.status,
+            _refusal(answer.status),
+            0.0,
+            parse_retry_after(answer.headers),
+            _shown_headers(answer.headers),
+            readable(beginning.decode("utf-8", "replace")),
+        )
 
     def _session(self, allow_private: bool) -> aiohttp.ClientSession:
         session = self._sessions.get(allow_private)
@@ -103,7 +132,12 @@ class Poster:
             connector=GuardedConnector(
                 guard, GuardedResolver(self._resolver, guard), PoolSize(), None
             ),
-            headers={"User-Agent": self._user_agent, "Content-Type": "application/json"},
+            headers={
+                "User-Agent": self._user_agent,
+                "Content-Type": "application/json",
+                # the beginning of a response is kept, which must be readable by itself
+                "Accept-Encoding": "identity",
+            },
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(
@@ -112,16 +146,31 @@ class Poster:
         )
 
 
-async def _drain(answer: aiohttp.ClientResponse, limit: int) -> None:
-    """Read a short response to its end; abort a long, slow or broken one."""
-    size = 0
+async def _drain(answer: aiohttp.ClientResponse, limit: int) -> bytes:
+    """Read a short response to its end, abort a long, slow or broken one; return its beginning."""
+    size, beginning = 0, b""
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(DRAIN_SECONDS):
             while size <= limit and (chunk := await answer.content.readany()):
                 size += len(chunk)
+                beginning += chunk[: SHOWN_BYTES - len(beginning)]
             if size <= limit:
-                return
+                return beginning
     answer.close()
+    return beginning
+
+
+def _shown_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The first headers, without cookies, up to the number of bytes that is shown."""
+    shown: dict[str, str] = {}
+    left = SHOWN_BYTES
+    for name, value in headers.items():
+        left -= len(name) + len(value)
+        if left < 0:
+            break
+        if name.lower() != "set-cookie":
+            shown[readable(str(name))] = readable(value)
+    return shown
 
 
 def _refusal(status: int) -> str | None:

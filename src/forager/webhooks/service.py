@@ -1,7 +1,8 @@
-"""Webhooks: URLs that receive events. Command line, API and dashboard call these."""
+"""Webhooks: URLs and e-mail addresses that receive events, for all adapters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import ada_url
 import psycopg
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
 from forager.fetch.domains.service import UNCHANGED, Unchanged, domain_of
@@ -22,11 +23,12 @@ from forager.outbox.message import Lane
 from forager.secrets import Vault
 from forager.services.service import in_chunks
 from forager.webhooks import signing, store
-from forager.webhooks.events import checked_kind, row_id
-from forager.webhooks.webhook import TOPIC, Delivery, EventContent, Webhook
+from forager.webhooks.events import EventKind, checked_kind
+from forager.webhooks.webhook import MAILTO, TOPIC, Delivery, EventContent, Webhook
 
-MAX_LIST = 1000
 MAX_URL = 2000
+MAX_ADDRESS = 260
+_MAIL = re.compile(r"(?i:mailto:)?(?P<user>[\w.!#$*+/=^`{|}~'-]+)@(?P<host>[\w.-]+)", re.ASCII)
 SHORTEST_SECRET = 16
 LONGEST_SECRET = 200
 # what a secret is sealed for: one of another table does not open here
@@ -80,10 +82,10 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A webhook with its secret, which is shown only once."""
+    """A webhook with its secret, which is shown only once; None: e-mail is not signed."""
 
     webhook: Webhook
-    secret: str
+    secret: str | None
 
 
 class Webhooks:
@@ -96,7 +98,7 @@ class Webhooks:
     async def add(self, new: NewWebhook) -> Issued:
         """Add a webhook, with a new secret if none is given."""
         url = checked_url(new.url, allow_private=new.allow_private)
-        kinds = sorted({checked_kind(kind).value for kind in new.kinds})
+        kinds = _checked_kinds(new.kinds, url)
         secret = _checked_secret(new.secret)
         sealed = self._vault.seal(secret, CONTEXT)
         async with self._database.transaction() as connection:
@@ -112,7 +114,8 @@ class Webhooks:
             )
             if webhook_id is None:
                 raise _taken(url)
-            return Issued(await _existing(connection, webhook_id), secret)
+            webhook = await _existing(connection, webhook_id)
+        return Issued(webhook, None if webhook.is_mail else secret)
 
     async def change(self, webhook_id: int, changes: WebhookChanges) -> Changed:
         """Set values; pending messages go to the new URL, signed with the new secret."""
@@ -131,19 +134,18 @@ class Webhooks:
                 await store.set_active(connection, webhook_id, True, None)
             elif changes.active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
-            return Changed(await _existing(connection, webhook_id), secret)
+            webhook = await _existing(connection, webhook_id)
+        return Changed(webhook, None if webhook.is_mail else secret)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
-        _check_limit(limit)
-        async with self._database.connection() as connection:
-            found = await store.select_webhooks(
-                connection, after=row_id(cursor) or 0, limit=limit + 1
-            )
-        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+        check_limit(limit)
+        found = await self._database.run(
+            store.select_webhooks, after=decode_number(cursor) or 0, limit=limit + 1
+        )
+        return page_of(found, limit, lambda each: each.id)
 
     async def get(self, webhook_id: int) -> Webhook:
-        async with self._database.connection() as connection:
-            return await _existing(connection, webhook_id)
+        return await self._database.run(_existing, webhook_id)
 
     async def remove(self, webhook_id: int) -> Webhook:
         """Delete a webhook and all messages to it."""
@@ -166,7 +168,8 @@ class Webhooks:
     async def rotate_secret(self, webhook_id: int, secret: str | None = None) -> Issued:
         """Sign with a new secret from the next message on."""
         changed = await self.change(webhook_id, WebhookChanges(secret=secret))
-        assert changed.secret is not None
+        if changed.secret is None:
+            raise NotAllowed(f"webhook {webhook_id} sends e-mail, which is not signed")
         return Issued(changed.webhook, changed.secret)
 
     async def deliveries(
@@ -178,22 +181,22 @@ class Webhooks:
         limit: int = 100,
     ) -> Page[Delivery]:
         """Messages to a webhook, newest first."""
-        _check_limit(limit)
+        check_limit(limit)
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
             found = await store.select_deliveries(
                 connection,
                 webhook_id,
                 state=None if state is None else state.value,
-                before=row_id(cursor),
+                before=decode_number(cursor),
                 limit=limit + 1,
             )
-        return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+        return page_of(found, limit, lambda each: each.id)
 
     async def delivery(
         self, webhook_id: int, message_id: int
     ) -> tuple[Delivery, EventContent | None]:
-        """One message and the event that it is about; None if that was deleted."""
+        """A message with its responses, and its event; None if the event was deleted."""
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
             found = await store.select_delivery(connection, webhook_id, message_id)
@@ -229,7 +232,9 @@ async def clean_up_webhooks(database: Database) -> int:
 
 def checked_url(text: str, *, allow_private: bool) -> str:
     """The URL as it is stored; host names are checked again with every delivery."""
-    hint = "Give a full URL, for example https://example.com/hooks/prices"
+    hint = "For example https://example.com/hooks/prices or mailto:me@example.com"
+    if (address := _MAIL.fullmatch(text.strip())) is not None and len(address[0]) <= MAX_ADDRESS:
+        return f"{MAILTO}{address['user']}@{address['host'].lower()}"
     try:
         parts = ada_url.parse_url(text.strip())
     except ValueError:
@@ -299,10 +304,19 @@ async def _values(
     if changes.ordered is not UNCHANGED:
         values["ordered"] = changes.ordered
     if changes.kinds is not UNCHANGED:
-        values["kinds"] = sorted({checked_kind(kind).value for kind in changes.kinds})
+        values["kinds"] = _checked_kinds(changes.kinds, values.get("url", known.url))
+    elif "url" in values and not known.kinds:
+        values["kinds"] = _checked_kinds((), values["url"])
     if changes.domain is not UNCHANGED:
         values["domain_id"] = await _domain_id(connection, changes.domain)
     return values
+
+
+def _checked_kinds(kinds: Sequence[str], url: str) -> list[str]:
+    """Names of events, sorted. Without any, e-mail is only sent for alerts."""
+    if not kinds and url.startswith(MAILTO):
+        return [EventKind.ALERT.value]
+    return sorted({checked_kind(kind).value for kind in kinds})
 
 
 async def _domain_id(connection: Connection, host: str | None) -> int | None:
@@ -318,8 +332,3 @@ def _checked_secret(given: str | None) -> str:
             hint="Without one, a random secret is created.",
         )
     return given
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIST:
-        raise InvalidInput(f"a limit must be from 1 to {MAX_LIST}, not {limit}")

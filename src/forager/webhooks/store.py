@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
@@ -73,8 +72,7 @@ async def select_events(
     before: int | None,
     limit: int,
 ) -> list[EventRow]:
-    cursor = connection.cursor(row_factory=class_row(EventRow))
-    await cursor.execute(
+    return await Rows(connection, EventRow).all(
         """
         SELECT e.id, e.kind, e.product_id, e.domain_id, d.domain_name AS domain, e.payload,
                e.occurred_at
@@ -97,7 +95,6 @@ async def select_events(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
@@ -157,8 +154,7 @@ async def insert_webhook(
 
 
 async def select_webhooks(connection: Connection, *, after: int, limit: int) -> list[Webhook]:
-    cursor = connection.cursor(row_factory=class_row(Webhook))
-    await cursor.execute(
+    return await Rows(connection, Webhook).all(
         f"""
         SELECT {_SHOWN}
           FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
@@ -168,12 +164,10 @@ async def select_webhooks(connection: Connection, *, after: int, limit: int) -> 
         """,
         (after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
-    cursor = connection.cursor(row_factory=class_row(Webhook))
-    await cursor.execute(
+    return await Rows(connection, Webhook).first(
         f"""
         SELECT {_SHOWN}
           FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
@@ -181,22 +175,18 @@ async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | N
         """,
         (webhook_id,),
     )
-    return await cursor.fetchone()
 
 
 async def select_receiver(connection: Connection, webhook_id: int) -> Receiver | None:
-    cursor = connection.cursor(row_factory=class_row(Receiver))
-    await cursor.execute(
+    return await Rows(connection, Receiver).first(
         "SELECT id, url, secret, allow_private, failures FROM webhooks WHERE id = %s",
         (webhook_id,),
     )
-    return await cursor.fetchone()
 
 
 async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[Receiver]:
     """Webhooks that may receive messages now."""
-    cursor = connection.cursor(row_factory=class_row(Receiver))
-    await cursor.execute(
+    return await Rows(connection, Receiver).all(
         """
         SELECT id, url, secret, allow_private, failures
           FROM webhooks
@@ -206,7 +196,6 @@ async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[R
         """,
         (list(busy),),
     )
-    return await cursor.fetchall()
 
 
 async def lock_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
@@ -264,7 +253,7 @@ async def record_answers(
     connection: Connection, webhook_id: int, *, failures: int, was_taken: bool
 ) -> int:
     """Count failures in a row; `failures` are those after the last message that was taken."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         """
         UPDATE webhooks
            SET failures = CASE WHEN %(was_taken)s THEN 0 ELSE failures END + %(failures)s,
@@ -274,8 +263,7 @@ async def record_answers(
         """,
         {"id": webhook_id, "failures": failures, "was_taken": was_taken},
     )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value or 0)
 
 
 async def pause(connection: Connection, webhook_id: int, seconds: float) -> None:
@@ -294,8 +282,7 @@ async def reset_failures(connection: Connection, webhook_id: int) -> None:
 
 
 async def select_contents(connection: Connection, event_ids: Sequence[int]) -> list[EventContent]:
-    cursor = connection.cursor(row_factory=class_row(EventContent))
-    await cursor.execute(
+    return await Rows(connection, EventContent).all(
         """
         SELECT e.id, e.kind, e.occurred_at, e.payload, e.product_id,
                p.url AS product_url, p.product_name, d.domain_name AS domain
@@ -306,18 +293,17 @@ async def select_contents(connection: Connection, event_ids: Sequence[int]) -> l
         """,
         (list(event_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def select_deliveries(
     connection: Connection, webhook_id: int, *, state: str | None, before: int | None, limit: int
 ) -> list[Delivery]:
     """Messages to a webhook, newest first; a state is `waiting`, `sent` or `failed`."""
-    cursor = connection.cursor(row_factory=class_row(Delivery))
-    await cursor.execute(
+    return await Rows(connection, Delivery).all(
         """
         SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
+               coalesce(o.responses, '[]') AS responses
           FROM outbox o
           LEFT JOIN catalog_events e ON e.id = o.ref_id
          WHERE o.topic = 'webhooks' AND o.lane = %(webhook_id)s
@@ -330,21 +316,19 @@ async def select_deliveries(
         """,
         {"webhook_id": webhook_id, "state": state, "before": before, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_delivery(
     connection: Connection, webhook_id: int, message_id: int
 ) -> Delivery | None:
-    cursor = connection.cursor(row_factory=class_row(Delivery))
-    await cursor.execute(
+    return await Rows(connection, Delivery).first(
         """
         SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
+               coalesce(o.responses, '[]') AS responses
           FROM outbox o
           LEFT JOIN catalog_events e ON e.id = o.ref_id
          WHERE o.topic = 'webhooks' AND o.lane = %s AND o.id = %s
         """,
         (webhook_id, message_id),
     )
-    return await cursor.fetchone()

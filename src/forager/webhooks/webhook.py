@@ -8,6 +8,8 @@ from typing import Any
 
 # the outbox topic of messages to webhooks; a lane is a webhook
 TOPIC = "webhooks"
+# how the URL of a webhook begins that sends e-mail
+MAILTO = "mailto:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class Webhook:
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def is_mail(self) -> bool:
+        return self.url.startswith(MAILTO)
+
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
@@ -78,3 +84,5 @@ class Delivery:
     next_attempt_at: datetime
     sent_at: datetime | None
     given_up_at: datetime | None
+    # to the last attempts, newest first, as `posting.Posted.record` makes them
+    responses: list[dict[str, Any]]

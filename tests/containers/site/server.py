@@ -1,4 +1,4 @@
-"""A site of 60 linked pages and a shop with one product, for the containers to crawl."""
+"""A site of 60 linked pages, a page that needs a browser, and a shop with one product."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -8,6 +8,8 @@ LAMP = (
     '"https://schema.org","@type":"Product","name":"Lamp","sku":"L1","offers":{"@type":"Offer",'
     '"price":"19.90","priceCurrency":"EUR","availability":"https://schema.org/InStock"}}</script>'
 )
+APP = """<title>App</title><div id="app"></div><script>
+document.getElementById("app").textContent = ["rendered", "by", "a", "script"].join(" ")</script>"""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -15,6 +17,8 @@ class Handler(BaseHTTPRequestHandler):
         page = self.path.strip("/").removesuffix(".html")
         if page == "lamp":
             self.answer(LAMP)
+        elif page == "app":
+            self.answer(APP)
         elif not page or (page.isdigit() and int(page) < PAGES):
             links = "".join(f'<a href="/{n}.html">Page {n}</a> ' for n in range(PAGES))
             text = f"Page {page or 'one'} describes the container of the heron. " * 5

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from forager.amounts import amount_text
 from forager.errors import InvalidInput
-from forager.products.export import amount_text
 from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 from forager.tasks.task import parse_every
 
@@ -72,8 +86,26 @@ Reason = Annotated[PlainText, Field(max_length=500)]
 Time = Annotated[datetime, AfterValidator(_utc)]
 
 
+# how the types of rows are answered
+_ANSWERED: dict[Any, Any] = {datetime: Time, Decimal: Amount, timedelta: Interval}
+_CONTAINERS: dict[Any, Any] = {tuple: list, Sequence: list, Mapping: dict, frozenset: list}
+
+
+def _answered(hint: Any) -> Any:
+    kind, parts = get_origin(hint), tuple(map(_answered, get_args(hint)))
+    if kind in (Union, UnionType):
+        return reduce(or_, parts)
+    if kind is None or kind is Literal:
+        return _ANSWERED.get(hint, hint)
+    return _CONTAINERS.get(kind, kind)[parts[0] if parts[1:] == (...,) else parts]
+
+
 class View(BaseModel):
-    """An answer, made field by field from a value of a service."""
+    """An answer, made field by field from a value of a service.
+
+    A view of a `row`, which is a dataclass, has the fields of the row except the `hidden` ones. It
+    declares only those that differ.
+    """
 
     model_config = ConfigDict(
         from_attributes=True,
@@ -81,6 +113,19 @@ class View(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+    def __init_subclass__(
+        cls, row: type | None = None, hidden: Collection[str] = (), **options: Any
+    ) -> None:
+        super().__init_subclass__(**options)
+        if row is not None:
+            declared = vars(cls).get("__annotations__", {})
+            aliases = {getattr(vars(cls).get(name), "validation_alias", None) for name in declared}
+            shown = {field.name for field in fields(row)} - aliases - set(hidden)
+            hints = get_type_hints(row, include_extras=True).items()
+            cls.__annotations__ = {
+                name: _answered(hint) for name, hint in hints if name in shown
+            } | declared
 
     @classmethod
     def of(cls, value: Any) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field, ValidationError
@@ -10,8 +10,10 @@ from pydantic import Field, ValidationError
 from forager.api.models import LARGEST_INT, PlainText, View, example
 from forager.api.models.jobs import ShownStatus
 from forager.api.problems import InvalidFields, field_problems
+from forager.crawl import options
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
+from forager.crawl.templates import SavedTemplate
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
 
@@ -43,6 +45,33 @@ class CrawlOrder(CrawlChoices):
         return CrawlOptions.model_validate(given)
 
 
+class TemplateOrder(CrawlChoices):
+    """The options of a template; start URLs are optional. Secret values are not stored."""
+
+    model_config = example(urls=["https://docs.example.org/"], max_depth=3, exclude=["/archive/*"])
+
+    urls: list[Text] = Field(default_factory=list, max_length=MAX_SEEDS, description="Start URLs.")
+
+
+class CrawlTemplate(View, row=options.CrawlTemplate, hidden=("id",)):
+    """Saved start URLs and options, without secret headers and proxy credentials."""
+
+    name: str = Field(examples=["nightly docs"])
+    options: dict[str, Any] = Field(
+        description="Start URLs and options that differ from the defaults, as `POST /crawls`"
+        " accepts them."
+    )
+
+
+class SavedCrawlTemplate(CrawlTemplate):
+    omitted: list[str] = Field(description="Secret values that were not saved.")
+
+    @classmethod
+    def of_saved(cls, saved: SavedTemplate) -> SavedCrawlTemplate:
+        shown = CrawlTemplate.of(saved.template).model_dump()
+        return cls.model_validate({**shown, "omitted": saved.omitted})
+
+
 class PreviewedUrl(View):
     url: str
     via: str
@@ -54,8 +83,8 @@ class CrawlPreview(View):
 
     urls: list[PreviewedUrl] = Field(description="First URLs, in the order of the crawl.")
     crawl_delay: float | None = Field(description="Seconds that robots.txt asks for.")
-    sitemaps: list[str] = Field(description="Sitemaps that robots.txt names.")
-    problems: list[str] = Field(description="What could not be read.")
+    sitemaps: list[str] = Field(description="Sitemaps listed in robots.txt.")
+    problems: list[str] = Field(description="Problems with robots.txt or sitemaps.")
 
 
 class KnowledgeItem(CrawlOrder):
@@ -116,16 +145,14 @@ class Ledger(View):
     failed: int
     excluded: int
     pending: int
-    carried_over: int = Field(
-        description="Of the failed ones, pages whose last good version stays published."
-    )
+    carried_over: int = Field(description="Failed pages whose last good version stays published.")
     failed_by_reason: dict[str, int]
     carried_over_by_reason: dict[str, int]
     excluded_by_reason: dict[str, int]
     duplicate_by_reason: dict[str, int]
     out_of_scope_links: dict[str, int]
     rendered_by_reason: dict[str, int] = Field(
-        description="Pages that were rendered in a browser, by the reason for it."
+        description="Pages that were rendered in a browser, by reason."
     )
     remarks: dict[str, int]
     sitemaps: dict[str, int]
@@ -171,7 +198,7 @@ class CrawlProgress(View):
     )
     ledger: Ledger
     generation: GenerationChanges | None = Field(
-        description="Null before the crawl has begun, and of crawls that keep no documents."
+        description="Null before the crawl starts, and for crawls that keep no documents."
     )
 
     @classmethod

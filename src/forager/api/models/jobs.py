@@ -10,11 +10,14 @@ from pydantic import Field
 
 from forager.api.models import Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
+from forager.jobs import workers
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import JobReport
+from forager.services import report
+from forager.services.status import ServiceStatus
 
 
 class ShownStatus(StrEnum):
@@ -29,47 +32,22 @@ class ShownStatus(StrEnum):
     PAUSING = "pausing"
 
 
-class Job(View):
+class Job(View, row=rows.Job):
     """A job as it stands. Secrets in its payload are stars."""
 
-    id: UUID
-    kind: str
     status: ShownStatus
     source: str | None = Field(validation_alias="source_id")
-    user_id: UUID | None = Field(description="Its owner; null for jobs made at the server.")
-    priority: int
+    user_id: UUID | None = Field(description="Owner; null for jobs created on the server.")
     progress_percentage: int = Field(ge=0, le=100)
-    retry_count: int
-    max_retries: int
-    error_message: str | None
-    stop_reason: str | None
-    worker_id: UUID | None
-    region: str | None = Field(description="Only workers of this region run it; null: all.")
-    lease: int
-    created_at: Time
-    run_after: Time
-    started_at: Time | None
-    completed_at: Time | None
-    last_heartbeat: Time | None
-    payload: dict[str, Any]
+    region: str | None = Field(description="Only workers in this region run it; null: all workers.")
 
     @classmethod
     def of(cls, job: rows.Job) -> Job:
         return cls.model_validate(_values(job))
 
 
-class JobEvent(View):
+class JobEvent(View, row=rows.JobEvent):
     """One move of a job: who, when, from, to, why."""
-
-    id: int
-    job_id: UUID
-    at: Time
-    move: str
-    from_status: Status | None
-    to_status: Status
-    actor: str
-    reason: str | None
-    lease: int
 
 
 class JobDetail(Job):
@@ -91,22 +69,13 @@ class JobDetail(Job):
         )
 
 
-class PageOutcome(View):
+_NOT_SHOWN = ("content_hash", "segment", "segment_length", "segment_offset", "url_hash")
+
+
+class PageOutcome(View, row=SettledUrl, hidden=_NOT_SHOWN):
     """The outcome of one URL of a job."""
 
-    url: str
     outcome: Outcome
-    reason: str | None
-    detail: str | None
-    duplicate_of: str | None
-    http_status: int | None
-    depth: int
-    parent_url: str | None
-    via: str
-    content_type: str | None
-    title: str | None
-    size: int | None
-    settled_at: Time
 
 
 class PendingUrl(View):
@@ -116,28 +85,25 @@ class PendingUrl(View):
     depth: int
     via: str
     attempts: int
-    not_before: Time | None = Field(description="When it is retried; null: it was not tried yet.")
+    not_before: Time | None = Field(description="Time of the next retry; null: not tried yet.")
     parent_url: str | None
 
 
-class StateCount(View):
+class StateCount(View, row=rows.StateCount):
     """How many jobs are in one state, and the work they still have."""
-
-    status: Status
-    jobs: int
-    total_pending: int
-    oldest: Time | None
 
 
 class PendingWork(View):
     counts: dict[Status, int] = Field(description="Jobs by state.")
-    pending_work: list[StateCount] = Field(description="What is left to do, by state.")
+    pending_work: list[StateCount] = Field(description="Remaining work by state.")
 
 
 class MoveOrder(Order):
     model_config = example(reason="the site is being moved")
 
-    reason: Reason | None = Field(default=None, description="Why; kept in the job's history.")
+    reason: Reason | None = Field(
+        default=None, description="Reason, kept in the history of the job."
+    )
 
 
 class RetryFailedOrder(Order):
@@ -174,7 +140,7 @@ class Moved(View):
 class BulkResult(View):
     moved: int
     failed: int
-    items: list[Moved] = Field(description="In the order of the ids.")
+    items: list[Moved] = Field(description="In the order of the given IDs.")
 
 
 class PruneOrder(Order):
@@ -187,49 +153,24 @@ class Pruned(View):
     deleted: int
 
 
-class Worker(View):
+class Worker(View, row=workers.Worker):
     """A worker process that is, or lately was, there."""
 
-    id: UUID
-    host: str
-    pid: int
-    version: str
-    capacity: int
-    started_at: Time
-    last_seen: Time
-    state: str
-    role: str
-    region: str | None = Field(description="It also does what is tied to this region.")
+    region: str | None = Field(description="Region whose work it also runs.")
     renders: bool = Field(description="Whether it renders the pages of tasks in a browser.")
-    note: str | None
 
 
-class BackgroundService(View):
+class BackgroundService(View, row=ServiceStatus, hidden=("is_fault",)):
     """`failures` counts failed runs in a row; `skipped` names items of the last run that failed."""
 
-    name: str
     every: float = Field(description="Seconds between two runs.")
     state: Literal["waiting", "running", "backing_off", "stuck"]
-    failures: int
     is_failing: bool
-    last_run: Time | None
-    last_success: Time | None
-    next_run: Time | None
-    last_error: str | None
-    last_error_at: Time | None
-    skipped: list[str]
 
 
-class ServiceProcess(View):
+class ServiceProcess(View, row=report.ServiceProcess):
     """A process that runs background services; `is_gone`: it has not reported for too long."""
 
-    id: UUID
-    command: str
-    host: str
-    pid: int
-    started_at: Time
-    last_seen: Time
-    is_gone: bool
     services: list[BackgroundService]
 
 

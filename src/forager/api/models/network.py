@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from forager.api.models import (
     example,
     interval_of,
 )
+from forager.fetch import domains
 from forager.fetch.domains.service import (
     MAX_CONCURRENCY,
     MAX_DELAY,
@@ -27,7 +28,8 @@ from forager.fetch.domains.service import (
     MAX_PROXY_RATE,
     DomainChanges,
 )
-from forager.fetch.proxies.probe import Trial
+from forager.fetch.proxies import costs
+from forager.fetch.proxies.probe import ProbeResult, Trial
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
@@ -46,36 +48,26 @@ Address = Annotated[PlainText, Field(min_length=1, max_length=2000)]
 Region = Annotated[PlainText, Field(pattern="^[a-z0-9-]{1,32}$", examples=["eu"])]
 
 
-class Domain(View):
+class Domain(View, row=domains.Domain, hidden=("id",)):
     """A host: what a person set (null: not set), and how it is doing now."""
 
     host: str = Field(validation_alias="domain_name")
-    base_url: str
     delay: float | None = Field(validation_alias="crawl_delay_seconds", description="In seconds.")
     concurrency: int | None = Field(validation_alias="max_concurrent_requests")
-    per_proxy_only: bool
     proxy_rate: float | None = Field(description="Requests per second of each proxy; null: 5.")
     active: bool = Field(validation_alias="is_active")
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its tasks."
     )
-    adaptive: bool | None
     min_every: Interval | None = Field(validation_alias="min_frequency")
     max_every: Interval | None = Field(validation_alias="max_frequency")
     proxies: bool | None = Field(validation_alias="use_proxies")
-    allow_private: bool
-    currency: str | None
-    task_hold: str | None = Field(description="Its tasks are paused or stopped.")
-    region: str | None = Field(description="Only workers of this region crawl it; null: all.")
+    task_hold: str | None = Field(description="Whether its tasks are paused or stopped.")
+    region: str | None = Field(
+        description="Only workers in this region crawl it; null: all workers."
+    )
     render: RenderMode | None = Field(description="Which of its pages are rendered; null: auto.")
     render_urls: list[str] = Field(description="Patterns of URLs that are always rendered.")
-    blocked_until: Time | None
-    slow_delay: float
-    next_slot_at: Time | None
-    runners: int
-    connections: int
-    created_at: Time
-    updated_at: Time
 
 
 class DomainSettings(Order):
@@ -86,28 +78,29 @@ class DomainSettings(Order):
     delay: float | None = Field(default=None, ge=0, le=MAX_DELAY, description="In seconds.")
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
-    per_proxy_only: bool = Field(default=False, description="Count the delay for each proxy alone.")
+    per_proxy_only: bool = Field(
+        default=False, description="Apply the delay to each proxy separately."
+    )
     proxy_rate: float | None = Field(
         default=None, ge=1, le=MAX_PROXY_RATE, description="Requests per second of each proxy."
     )
 
-    every: Every | None = Field(default=None, description="How often its tasks are crawled.")
+    every: Every | None = Field(default=None, description="Recrawl interval of its tasks.")
     adaptive: bool | None = Field(
-        default=None, description="Sooner when prices change, later when they do not."
+        default=None,
+        description="Shorten the interval when prices change, and lengthen it when they do not.",
     )
     min_every: Every | None = Field(default=None, description="Shortest adapted interval.")
     max_every: Every | None = Field(default=None, description="Longest adapted interval.")
     currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$")] | None = Field(
         default=None, description="The currency its prices must have."
     )
-    proxies: bool | None = Field(
-        default=None, description="Whether its tasks go through the pool of proxies."
-    )
+    proxies: bool | None = Field(default=None, description="Whether its tasks use the proxy pool.")
     allow_private: bool = Field(
         default=False, description="Whether its tasks may reach private addresses."
     )
     region: Region | None = Field(
-        default=None, description="Only workers of this region crawl it; null: all of them."
+        default=None, description="Only workers in this region crawl it; null: all workers."
     )
     render: RenderMode | None = Field(
         default=None,
@@ -121,7 +114,7 @@ class DomainSettings(Order):
     )
 
     def changes(self) -> DomainChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         values: dict[str, Any] = {
             "delay": self.delay,
             "concurrency": self.concurrency,
@@ -152,6 +145,16 @@ class NewDomain(DomainSettings):
     )
 
 
+class SeveralDomains(DomainSettings):
+    model_config = example(hosts=["shop.example.org", "*.example.org"], delay=2.5)
+
+    hosts: list[Annotated[PlainText, Field(min_length=1, max_length=300)]] = Field(
+        min_length=1,
+        max_length=1_000,
+        description="Hosts or patterns such as *.example.com.",
+    )
+
+
 class Alarm(View):
     """A domain whose results are held because they look wrong."""
 
@@ -170,31 +173,16 @@ class ResolvedAlarm(View):
     tasks: int = Field(description="Number of tasks concerned.")
 
 
-class Proxy(View):
+_NOT_SHOWN = ("cost_amount", "cost_currency", "cost_unit", "is_active")
+
+
+class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
     """A proxy and its health; its password is never shown."""
 
-    id: int
     url: str
     state: ProxyState
-    scheme: str
-    host: str
-    port: int
-    username: str | None
-    has_password: bool
-    allow_private: bool
-    disabled_reason: str | None
-    success_count: int
-    failure_count: int
-    consecutive_failures: int
-    avg_response_time_ms: int | None
-    last_used_at: Time | None
-    last_success_at: Time | None
-    last_failure_at: Time | None
-    last_failure_reason: str | None
-    next_probe_at: Time | None
-    region: str | None = Field(description="Only workers of this region use it; null: all.")
+    region: str | None = Field(description="Only workers in this region use it; null: all workers.")
     cost: Cost | None
-    created_at: Time
 
     @classmethod
     def of(cls, record: ProxyRecord) -> Proxy:
@@ -207,12 +195,8 @@ class Proxy(View):
         )
 
 
-class Cost(View):
+class Cost(View, row=ProxyCost):
     """An amount of money per request or per GB (10^9 bytes)."""
-
-    amount: Amount
-    unit: CostUnit
-    currency: str
 
 
 class CostOrder(Order):
@@ -232,12 +216,12 @@ class ProxySettings(Order):
     model_config = example(region="eu", cost={"amount": "3.50", "unit": "GB", "currency": "EUR"})
 
     region: Region | None = Field(
-        default=None, description="Only workers of this region go through it; null: all of them."
+        default=None, description="Only workers in this region use it; null: all workers."
     )
-    cost: CostOrder | None = Field(default=None, description="What it costs; null: not known.")
+    cost: CostOrder | None = Field(default=None, description="Cost; null: unknown.")
 
     def changes(self) -> ProxyChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         given: dict[str, Any] = {}
         if "region" in self.model_fields_set:
             given["region"] = self.region
@@ -246,29 +230,20 @@ class ProxySettings(Order):
         return ProxyChanges(**given)
 
 
-class CostLine(View):
+class CostLine(View, row=costs.CostLine):
     """The traffic of one domain through one proxy, and its cost."""
 
-    domain: str
-    proxy_id: int
-    proxy: str
-    requests: int
-    bytes: int = Field(description="Of bodies, as they came over the wire.")
+    bytes: int = Field(description="Size of response bodies as transferred.")
     price: str | None = Field(examples=["0.002 USD/request"])
-    cost: Amount | None = Field(description="Null if the price of the proxy is not known.")
-    currency: str | None
+    cost: Amount | None = Field(description="Null if the price of the proxy is unknown.")
 
 
-class CostReport(View):
+class CostReport(View, row=costs.CostReport):
     """The most expensive lines, and totals over all lines."""
 
-    first: date
-    last: date
     items: list[CostLine] = Field(validation_alias="lines")
     count: int = Field(description="Number of lines in all.")
     is_cut: bool = Field(description="True if `items` holds only the most expensive ones.")
-    requests: int
-    bytes: int
     totals: dict[str, Amount] = Field(description="By currency.")
 
 
@@ -297,32 +272,24 @@ class TrialOrder(Order):
     model_config = example(url="https://example.org/")
 
     url: Address | None = Field(
-        default=None, description="Fetch this; without it, see whether the proxy answers."
+        default=None,
+        description="URL to fetch through the proxy; by default only the connection is tested.",
     )
-    allow_private: bool = Field(default=False, description="Allow the URL to be private.")
+    allow_private: bool = Field(default=False, description="Allow a private address for the URL.")
 
 
-class TrialResult(View):
-    proxy_id: int
+class TrialResult(View, row=ProbeResult):
     url: str
-    ok: bool
-    seconds: float
-    status: int | None
-    error: str | None
-    has_recovered: bool = Field(description="It had failed, and is used again.")
+    has_recovered: bool = Field(description="Whether a failed proxy is used again.")
 
     @classmethod
     def of(cls, trial: Trial) -> TrialResult:
-        result = trial.result
-        return cls(
-            proxy_id=result.proxy_id,
-            url=spec_url(trial.proxy.spec),
-            ok=result.ok,
-            seconds=round(result.seconds, 3),
-            status=result.status,
-            error=result.error,
-            has_recovered=trial.has_recovered,
-        )
+        shown = asdict(trial.result) | {
+            "url": spec_url(trial.proxy.spec),
+            "seconds": round(trial.result.seconds, 3),
+            "has_recovered": trial.has_recovered,
+        }
+        return cls.model_validate(shown)
 
 
 class RemovedProxy(View):

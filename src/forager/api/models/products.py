@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 
 from forager.api.actions import API
 from forager.api.models import Amount, Interval, Time, View
+from forager.products import audit, offers, record, validation
 from forager.products import service as values
-from forager.products.audit import Concern
+from forager.products.price_history import PriceEntry
 from forager.products.record import ImageRecord
-from forager.products.validation import Severity
 
 STORED = "stored"
 
 
-class Product(View):
+class Product(View, row=record.ListedProduct):
     """A product as lists show it. Texts are as the shop has them, amounts are texts."""
 
-    id: int
-    url: str
-    domain: str
-    name: str
-    price: Amount | None
-    list_price: Amount | None
     currency: str | None = Field(description="ISO 4217; null where the page does not say.")
     availability: str | None = Field(examples=["in_stock"])
     rating: Amount | None = Field(description="0 to 5.")
-    review_count: int | None
-    brand: str | None
     category: str | None = Field(examples=["Home > Lighting"])
-    sku: str | None
-    gtin: str | None
-    problems: int = Field(description="How many of its fields broke a rule.")
-    created_at: Time
+    problems: int = Field(description="Number of fields that broke a rule.")
     updated_at: Time = Field(description="When its content last changed.")
-    last_seen_at: Time
-    price_changed_at: Time | None
 
 
 class ProductList(View):
@@ -45,7 +30,7 @@ class ProductList(View):
 
     items: list[Product]
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
-    capped: bool = Field(description="So much was found that only a part of it was ranked.")
+    capped: bool = Field(description="Too many sections match, so only some were ranked.")
     note: str | None = Field(description="A note about the query, to show to the user.")
 
 
@@ -54,30 +39,23 @@ class FieldEvidence(View):
 
     confidence: float = Field(description="0 to 1.")
     origin: str | None = Field(examples=["json-ld:Product"])
+    place: str | None = Field(
+        default=None,
+        description="Path of the element that shows the price stated by structured data.",
+        examples=["div.product > span.price"],
+    )
 
 
-class ProductProblem(View):
+class ProductProblem(View, row=validation.Problem, hidden=("held",)):
     """One rule that a field breaks; what an error or a doubt is about was not taken over."""
 
-    field: str
-    rule: str
-    message: str
-    severity: Severity
 
-
-class ProductImage(View):
+class ProductImage(View, row=record.ImageRecord, hidden=("path",)):
     """One image, and what became of it."""
 
-    position: int
-    url: str
-    file: str | None = Field(description="Where it is here, once it is stored.")
-    type: str
-    alt_text: str | None
-    status: str
-    problem: str | None
-    width: int | None
-    height: int | None
-    file_size: int | None
+    file: str | None = Field(
+        description="Path of the stored image in this API; null until it is stored."
+    )
 
     @classmethod
     def build(cls, product_id: int, image: ImageRecord) -> ProductImage:
@@ -96,71 +74,25 @@ class PriceSpan(View):
     since: Time | None
 
 
-class Visit(View):
+class Visit(View, row=record.AttemptRecord):
     """One attempt to fetch or to read the page."""
 
-    stage: str
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    finished_at: Time
-    duration_ms: int | None
 
-
-class Extraction(View):
+class Extraction(View, row=record.ExtractionRecord):
     """What one version of a parser made of one page."""
 
-    id: int
-    parser: str
-    parser_version: str
-    role: str
-    outcome: str
-    confidence: float | None
     problems: list[ProductProblem]
-    error_message: str | None
-    archive: str | None = Field(description="Where the page is in the archive.")
-    created_at: Time
+    archive: str | None = Field(description="Reference to the page in the archive.")
 
 
-class ProductDetail(View):
+class ProductDetail(View, row=record.ProductRecord):
     """Everything that is known of a product; the newest visits first."""
 
-    id: int
-    url: str
-    domain: str
-    name: str
-    description: str | None
-    price: Amount | None
-    list_price: Amount | None
-    currency: str | None
-    availability: str | None
-    rating: Amount | None
-    review_count: int | None
-    brand: str | None
-    category: str | None
-    sku: str | None
-    gtin: str | None
-    variants: list[dict[str, Any]]
-    evidence: dict[str, FieldEvidence] = Field(description="By field: how sure it is, and why.")
+    evidence: dict[str, FieldEvidence] = Field(description="By field: confidence and origin.")
     problems: list[ProductProblem]
-    metadata: dict[str, Any]
-    parser: str
-    parser_version: str
-    language: str | None
-    created_at: Time
-    updated_at: Time
-    last_seen_at: Time
-    price_changed_at: Time | None
-    task_id: int | None
-    task_status: str | None
-    task_hold: str | None
-    task_error: str | None
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Recrawl interval of its task."
     )
-    next_crawl_at: Time | None
     aliases: list[str] = Field(description="URLs that redirect to it.")
     images: list[ProductImage]
     history: PriceSpan
@@ -183,15 +115,10 @@ class ProductDetail(View):
         )
 
 
-class PriceChange(View):
+class PriceChange(View, row=PriceEntry):
     """An offer from one moment on."""
 
-    price: Amount | None
-    list_price: Amount | None
-    currency: str | None
-    availability: str | None
-    recorded_at: Time
-    percent: float | None = Field(description="Up or down since it was last known.")
+    percent: float | None = Field(description="Change since the last known price.")
 
 
 class PriceMove(View):
@@ -215,25 +142,13 @@ class PriceMoves(View):
     items: list[PriceMove]
 
 
-class ShopOffer(View):
+class ShopOffer(View, row=offers.ShopOffer):
     """One offer of an article."""
 
-    product_id: int
-    url: str
-    domain: str
-    name: str
-    price: Amount | None
-    list_price: Amount | None
-    currency: str | None
-    availability: str | None
-    brand: str | None
-    gtin: str | None
     matched_by: str | None = Field(
-        description="`gtin`, or `mpn` with the brand; null: the offer that was asked for."
+        description="`gtin`, or `mpn` with the brand; null: the requested offer."
     )
     percent: float | None = Field(description="Percent above the lowest price in its currency.")
-    last_seen_at: Time
-    price_changed_at: Time | None
 
 
 class ShopOffers(View):
@@ -250,7 +165,7 @@ class ProductCounts(View):
     priced: int
     with_problems: int
     domains: int
-    added_today: int = Field(description="In 24 hours, as the others.")
+    added_today: int = Field(description="In the last 24 hours.")
     changed_today: int
     price_changes_today: int
     unseen_for_a_week: int
@@ -289,22 +204,15 @@ class ProductStats(View):
         )
 
 
-class AuditFinding(View):
+class AuditFinding(View, row=audit.Finding):
     """Something that should not be; examples are ids or names."""
 
-    check: str
-    concern: Concern
-    meaning: str
-    count: int
     examples: list[int | str]
 
 
-class Audit(View):
+class Audit(View, row=audit.Audit):
     """What an audit found; nothing is good."""
 
-    at: Time
-    seconds: float
-    checks: int
     findings: list[AuditFinding]
 
 

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Self
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
 from forager.api.models import LARGEST_INT, Interval, Order, PlainText, Time, View, example
+from forager.documents import diff as differences
 from forager.documents import generation as values
-from forager.documents.generation import Schedule, State, parse_cron, parse_every
+from forager.documents.generation import Schedule, parse_cron, parse_every
 
 Number = Annotated[int, Field(ge=1, le=LARGEST_INT)]
 
 
-class Source(View):
+class Source(View, row=values.Source, hidden=("number", "published_generation")):
     """What was crawled as one unit, and what readers see of it."""
 
-    id: str
-    base_url: str
-    user_id: UUID | None
     published_number: int | None = Field(description="The generation that readers see.")
-    pages: int
-    published_at: Time | None
-    generations: int = Field(description="How many it ever had.")
-    text_config: str | None
+    generations: int = Field(description="Number of generations that the source ever had.")
     keep: int = Field(
         validation_alias="keep_generations", description="Number of generations to keep."
     )
-    max_shrink: float
-    max_failed: float
-    kind: str
-    payload: dict[str, Any]
     every: Interval | None = Field(
         validation_alias="refresh_every", description="Refresh interval."
     )
     cron: str | None = Field(
         validation_alias="refresh_cron", description="Refresh schedule, in UTC."
     )
-    next_refresh_at: Time | None
-    created_at: Time
-    updated_at: Time
     active_job: UUID | None = Field(description="The job that is crawling it now.")
-    is_paused: bool = Field(description="That job is paused.")
+    is_paused: bool = Field(description="Whether that job is paused.")
 
     @classmethod
     def of(cls, source: values.Source) -> Source:
@@ -55,7 +43,7 @@ class SourceDetail(Source):
     """A source, and what keeps it from being refreshed."""
 
     refresh_put_off: str | None = Field(
-        description="Why a refresh by its schedule would wait now: what its owner's quota lacks."
+        description="Why a scheduled refresh would be delayed now: the exceeded quota of the owner."
     )
 
     @classmethod
@@ -63,39 +51,21 @@ class SourceDetail(Source):
         return cls(**Source.of(source).model_dump(), refresh_put_off=lack)
 
 
-class Generation(View):
+class Generation(View, row=values.Generation, hidden=("base_id", "id")):
     """The pages that one job found, and how they differ from those before."""
 
-    number: int
     source: str = Field(validation_alias="source_id")
-    state: State
-    job_id: UUID | None
-    base_number: int | None
-    pages: int
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    carried_over: int = Field(
-        description="Pages that failed temporarily, and are listed as they were before."
-    )
-    created_at: Time
-    published_at: Time | None
-    retired_at: Time | None
-    note: str | None
+    carried_over: int = Field(description="Pages that failed temporarily and stay published.")
 
 
-class SectionChange(View):
-    kind: Literal["added", "removed", "changed"]
-    heading: str
-    anchor: str | None
+class SectionChange(View, row=differences.SectionChange):
     diff: str = Field(description="A unified diff.")
 
 
 class ChangedPage(View):
     url: str
     title: str | None
-    sections: list[SectionChange] = Field(description="Of changed pages, if asked for.")
+    sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
 class RenamedPage(View):
@@ -109,7 +79,7 @@ class CarriedPage(View):
     url: str
     title: str | None
     fetched_at: Time = Field(description="When its version was last fetched or confirmed.")
-    since: Time = Field(description="Since when it fails.")
+    since: Time = Field(description="Time of the first failure.")
     reason: str = Field(examples=["http_500"])
     times: int = Field(description="Refreshes in a row in which it failed.")
 
@@ -133,15 +103,15 @@ class Diff(View):
 class PublishOrder(Order):
     model_config = example(generation=2, force=False)
 
-    generation: Number | None = Field(default=None, description="By default the newest.")
-    force: bool = Field(default=False, description="Also one that the quality gate refused.")
+    generation: Number | None = Field(default=None, description="The newest version by default.")
+    force: bool = Field(default=False, description="Publish even if the quality gate rejected it.")
 
 
 class RollbackOrder(Order):
     model_config = example(generation=1)
 
     generation: Number | None = Field(
-        default=None, description="By default the one that was published before."
+        default=None, description="The generation published before, by default."
     )
 
 
@@ -176,10 +146,10 @@ class SourceChanges(Order):
 
     keep: int | None = Field(default=None, ge=1, le=1000, description="Generations to keep.")
     max_shrink: float | None = Field(
-        default=None, ge=0, le=1, description="By what share pages may fall."
+        default=None, ge=0, le=1, description="Maximum drop in pages, from 0 to 1."
     )
     max_failed: float | None = Field(
-        default=None, ge=0, le=1, description="What share of the tried URLs may fail."
+        default=None, ge=0, le=1, description="Maximum failure rate of fetched URLs, from 0 to 1."
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any, Self
-from uuid import UUID
 
 from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
 
@@ -25,7 +24,7 @@ from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
 from forager.settings.crawling import RenderMode
-from forager.tasks import holds
+from forager.tasks import holds, task
 from forager.tasks import service as tasks
 from forager.tasks.imports import wish_of
 from forager.tasks.lifecycle import TaskStatus
@@ -39,7 +38,7 @@ RowId = Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]
 Priority = Annotated[int, Field(ge=0, le=9, description="Higher runs first.")]
 Popularity = Annotated[
     float,
-    Field(allow_inf_nan=False, description="Decides between tasks that are equal otherwise."),
+    Field(allow_inf_nan=False, description="Breaks ties between tasks: higher runs first."),
 ]
 Render = Annotated[
     RenderMode,
@@ -72,60 +71,27 @@ TrackedItem = Annotated[
 ]
 
 
-class Task(View):
+class Task(View, row=task.Task, hidden=("domain_id",)):
     """One URL that is kept fresh; lengths of time are in seconds."""
 
-    id: int
-    domain: str
-    url: str
-    status: TaskStatus
     shown_status: str = Field(description="The state, or the hold on the task itself.")
     hold: Hold | None = Field(description="The hold on the task itself.")
     domain_hold: Hold | None = Field(description="The hold on its domain.")
     all_hold: Hold | None = Field(description="The hold on all tasks.")
-    held_by: str | None = Field(description="What keeps it from beginning, the widest hold first.")
-    priority: int
-    popularity: float
-    scheduled_at: Time
-    started_at: Time | None
-    completed_at: Time | None
-    next_crawl_at: Time | None
-    retry_count: int
-    max_retries: int
+    held_by: str | None = Field(description="Holds that keep it from running, the widest first.")
     failed_visits: int = Field(description="Visits in a row whose last retry failed.")
-    error_kind: str | None
-    error_message: str | None
     every: Interval | None = Field(
         validation_alias="crawl_frequency", description="Interval set for this task."
     )
     adapted_every: Interval | None = Field(
         validation_alias="adapted_frequency", description="Interval adapted to price changes."
     )
-    worker_id: UUID | None
-    parser_version: str | None
     render: RenderMode | None = Field(description="Which visits use a browser; null: its domain's.")
-    needs_browser: bool = Field(description="Its static response was found to have no price.")
-    found_by: str | None
-    created_at: Time
-    updated_at: Time
+    needs_browser: bool = Field(description="Whether its static response has no price.")
 
 
-class TaskAttempt(View):
+class TaskAttempt(View, row=task.Attempt):
     """One attempt to fetch or to read a page."""
-
-    stage: str
-    attempt: int
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    proxy_id: int | None
-    worker_id: UUID | None
-    started_at: Time | None
-    finished_at: Time
-    duration_ms: int | None
-    size: int | None
 
 
 class TaskDetail(Task):
@@ -169,9 +135,7 @@ class TrackOrder(Order):
     at: AwareDatetime | None = Field(default=None, description="When the next visit is due.")
     max_retries: Retries | None = None
     render: Render | None = None
-    allow_private: bool = Field(
-        default=False, description="Also hosts at private addresses; for admins."
-    )
+    allow_private: bool = Field(default=False, description="Allow private addresses (admin scope).")
 
     def terms(self) -> Terms:
         every = interval_of(self.every)
@@ -184,7 +148,7 @@ class TrackOrder(Order):
 class RefusedItem(View):
     """An item that cannot be tracked; the others are."""
 
-    item: int = Field(description="Its place in the list, from 0.")
+    item: int = Field(description="Position in the list, from 0.")
     reason: str
     text: str
 
@@ -194,9 +158,9 @@ class RefusedItem(View):
 
 
 class TrackedTask(View):
-    item: int = Field(description="The place of its URL in the list, from 0.")
+    item: int = Field(description="Position of its URL in the list, from 0.")
     id: int
-    url: str = Field(description="As it was given.")
+    url: str = Field(description="As given in the request.")
 
     @classmethod
     def build(cls, wish: Wish, task_id: int) -> TrackedTask:
@@ -207,8 +171,8 @@ class TrackResult(View):
     """The result for each item."""
 
     added: int
-    known: int = Field(description="Tracked already, or named twice.")
-    updated: int = Field(description="Of those, how many took over other terms.")
+    known: int = Field(description="URLs that are tracked already or repeated.")
+    updated: int = Field(description="Number of existing tasks whose options changed.")
     bad: int
     tasks: list[TrackedTask]
     refused: list[RefusedItem]
@@ -230,9 +194,9 @@ class TaskChoice(Order):
         " those of the domain that covers it, except where tasks are removed.",
     )
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
-        default=None, description="URLs with this in them; * is anything."
+        default=None, description="Only URLs that contain this; * matches anything."
     )
-    all: bool = Field(default=False, description="All tasks; goes with no other choice.")
+    all: bool = Field(default=False, description="All tasks; cannot be combined with other fields.")
 
     def selection(self) -> Selection:
         chosen = Selection(tuple(self.ids), tuple(self.status), self.domain, self.url)
@@ -276,7 +240,7 @@ class ChosenTerms(TaskTerms, TaskChoice):
     model_config = example(domain="shop.example.org", priority=8, every="12h")
 
 
-NotFoundIds = Annotated[list[int], Field(description="Of the ids, those that no task has.")]
+NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no task.")]
 
 
 class RecrawlResult(View):
@@ -285,7 +249,7 @@ class RecrawlResult(View):
     found: int
     due: int
     held: int
-    under_way: int = Field(description="These were at it already.")
+    under_way: int = Field(description="Workers that are running it already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
@@ -293,14 +257,10 @@ class RecrawlResult(View):
         return cls.model_validate(done).model_copy(update={"not_found": not_found})
 
 
-class HoldResult(View):
+class HoldResult(View, row=holds.Held):
     """What a hold, or its end, has changed, and what is held now in all."""
 
-    changed: int
     withdrawn: int = Field(description="Canceled in the workers.")
-    all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod
@@ -330,25 +290,17 @@ class Backlog(View):
     oldest_due: Time | None
 
 
-class TaskStats(View):
-    counts: dict[TaskStatus, int]
+class TaskStats(View, row=tasks.TaskStats):
     all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
-    ticked_at: Time | None
-    oldest_due: Time | None
     backlog: list[Backlog] = Field(description="The domains with the most work waiting.")
 
 
-class SchedulerState(View):
+class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
     """Whether tasks are handed to the workers, and what holds them back."""
 
-    ticked_at: Time | None = Field(description="When a scheduler last looked; null: never.")
-    interval: float = Field(description="Interval between two looks.")
+    ticked_at: Time | None = Field(description="Last run of a scheduler; null: never.")
+    interval: float = Field(description="Time between two runs.")
     all_hold: Hold | None
-    held_domains: int
-    held_tasks: int
-    oldest_due: Time | None
 
     @classmethod
     def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:

@@ -11,22 +11,27 @@ from starlette.responses import Response, StreamingResponse
 
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
-from forager.api.models import LARGEST_BIGINT
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models.crawls import (
     CrawlOrder,
     CrawlPreview,
     CrawlProgress,
     CrawlStarted,
+    CrawlTemplate,
     KnowledgeItem,
+    SavedCrawlTemplate,
+    TemplateOrder,
 )
 from forager.api.models.jobs import Job
 from forager.api.problems import InvalidFields, field_problems
 from forager.api.services import Here, Operator, Reader, Services, only_own
 from forager.api.streams import ProgressHub, progress_events
+from forager.crawl import templates
 from forager.crawl.admission import start_crawl
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import crawl_report
 from forager.crawl.service import CRAWL
+from forager.crawl.templates import MAX_NAME
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import FINISHED
 
@@ -98,6 +103,45 @@ async def progress(crawl_id: CrawlId, here: Here, caller: Reader) -> CrawlProgre
 async def cancel(crawl_id: CrawlId, here: Here, caller: Operator) -> Job:
     """Cancel a crawl; unpublished work is discarded."""
     return Job.of(await here.move_job(caller, crawl_id, Move.CANCEL))
+
+
+templates_router = APIRouter(prefix="/crawl-templates", tags=["crawl templates"])
+
+TemplateName = Annotated[
+    PlainText,
+    Path(min_length=1, max_length=MAX_NAME, description="Name of the template."),
+]
+
+
+@templates_router.get("")
+async def list_templates(
+    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
+) -> Listed[CrawlTemplate]:
+    """List crawl templates by name."""
+    page = await templates.list_templates(here.database, caller, cursor=cursor, limit=limit)
+    return listed(page, CrawlTemplate.of)
+
+
+@templates_router.get("/{template}")
+async def show_template(template: TemplateName, here: Here, caller: Reader) -> CrawlTemplate:
+    """Show a crawl template."""
+    return CrawlTemplate.of(await templates.get_template(here.database, caller, template))
+
+
+@templates_router.put("/{template}")
+async def save_template(
+    template: TemplateName, order: TemplateOrder, here: Here, caller: Operator
+) -> SavedCrawlTemplate:
+    """Save a crawl template, or replace one. Secret headers and proxy credentials are left out."""
+    given = order.model_dump(exclude_unset=True)
+    saved = await templates.save_template(here.database, caller, template, given)
+    return SavedCrawlTemplate.of_saved(saved)
+
+
+@templates_router.delete("/{template}")
+async def delete_template(template: TemplateName, here: Here, caller: Operator) -> CrawlTemplate:
+    """Delete a crawl template. Crawls that were started from it stay."""
+    return CrawlTemplate.of(await templates.delete_template(here.database, caller, template))
 
 
 EVENT_STREAM: dict[str, Any] = {

@@ -13,6 +13,7 @@ from forager.api.limits import Cursor, Limit, Listed, listed
 from forager.api.models import LARGEST_INT, PlainText, Time, View
 from forager.api.models.sources import CarriedPage, Number
 from forager.api.services import Here, Reader
+from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer
 from forager.documents.page import DocumentRow, SectionRow
@@ -24,24 +25,20 @@ from forager.documents.reader import (
     read_path,
     section_of,
 )
-from forager.documents.search import SearchRequest
+from forager.documents.search import SearchRequest, hit
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
 
+_NOT_SHOWN = ("extractor_version", "generation_id", "generation_number")
 
-class Document(View):
+
+class Document(View, row=DocumentRow, hidden=_NOT_SHOWN):
     """One version of a page of a source."""
 
-    id: int
     source: str = Field(validation_alias="source_id")
-    url: str
-    path: str
-    title: str | None
-    language: str | None
-    content_hash: str = Field(description="Of the extracted content, in hexadecimal.")
-    fetched_at: Time
+    content_hash: str = Field(description="Hash of the extracted content, in hexadecimal.")
     carried_since: Time | None = Field(
-        description="Since when the page fails; null if it is as the server sends it."
+        description="Time since which the page fails; null if it does not."
     )
     carried_reason: str | None = Field(description="Why it fails.", examples=["http_500"])
     carried_times: int | None = Field(description="Refreshes in a row in which it failed.")
@@ -52,16 +49,8 @@ class Document(View):
         return cls.model_validate({**values, "content_hash": row.content_hash.hex()})
 
 
-class Section(View):
+class Section(View, row=SectionRow):
     """A heading with its text; `parent_id` makes a tree of them."""
-
-    id: UUID
-    parent_id: UUID | None
-    heading: str
-    level: int
-    anchor: str | None
-    content: str
-    position: int
 
 
 class Sections(View):
@@ -93,35 +82,22 @@ class Reading(View):
         )
 
 
-class FurtherSection(View):
+class FurtherSection(View, row=hit.FurtherSection):
     """Another section of a page that was found."""
 
-    url: str
-    heading: str
-    section_id: UUID
 
+class Hit(View, row=hit.Hit):
+    """A page with its best section. All texts are plain text, even if they look like HTML."""
 
-class Hit(View):
-    """A page by its best section. All texts are plain, even if they look like HTML."""
-
-    url: str
-    title: str
-    heading: str
-    snippet: str
     highlights: list[tuple[int, int]] = Field(
-        description="Beginnings and ends of what matched, as offsets into the snippet."
+        description="Start and end offsets of the matches in the snippet."
     )
-    score: float
     source: str = Field(validation_alias="source_id")
-    document_id: int
-    section_id: UUID
     generation: int = Field(description="Number of the generation it was found in.")
-    fetched_at: Time
-    language: str | None
-    missing: list[str] = Field(description="Words of the query that the section does not have.")
+    missing: list[str] = Field(description="Words of the query that the section does not contain.")
     sections: list[FurtherSection] = Field(description="Further sections of the page that match.")
-    more_sections: int = Field(description="How many further sections of the page match.")
-    repeats: int = Field(description="Sections on other pages that say the same.")
+    more_sections: int = Field(description="Number of further sections of the page that match.")
+    repeats: int = Field(description="Sections on other pages with the same text.")
 
 
 class SearchAnswer(View):
@@ -131,8 +107,8 @@ class SearchAnswer(View):
     total: int = Field(description="Pages that match; if `capped`, at least this many.")
     capped: bool = Field(description="Too many sections match, so only some were ranked.")
     next_cursor: str | None
-    note: str | None = Field(description="About the answer, such as what was relaxed.")
-    suggestion: str | None = Field(description="The query as it may have been meant.")
+    note: str | None = Field(description="Notes about the result, such as relaxed conditions.")
+    suggestion: str | None = Field(description="Suggested correction of the query.")
     facets: dict[str, dict[str, int]] = Field(
         description="Number of pages by `source`, `language` and `kind`."
     )
@@ -150,41 +126,28 @@ class Check(View):
 
 
 class Outlook(View):
-    """What would happen if a URL were asked for now; nothing is fetched to find out."""
+    """Whether a URL would be fetched now. Nothing is fetched to find out."""
 
-    answer: Answer = Field(description="That of the check which decides.")
+    answer: Answer = Field(description="Result of the check that decides.")
     words: str
-    checks: list[Check] = Field(description="In the order in which a crawl makes them.")
-    domain: str | None = Field(description="Under which its host is known.")
+    checks: list[Check] = Field(description="Checks in the order of a crawl.")
+    domain: str | None = Field(description="Domain of the URL.")
 
 
-class PastFate(View):
-    """How one crawl has settled a URL."""
-
-    job_id: UUID
-    outcome: str
-    reason: str | None
-    detail: str | None
-    http_status: int | None
-    attempts: int
-    settled_at: Time | None
+class PastFate(View, row=explanation.PastFate):
+    """The outcome of a URL in one crawl."""
 
 
-class TrackedAs(View):
-    """The task that keeps a URL fresh, and why it does not run now."""
+class TrackedAs(View, row=explanation.TrackedAs):
+    """The task that tracks a URL, and why it is not running now."""
 
-    task_id: int
-    status: str
     why: HintText
-    next_at: Time | None
-    last_attempt: str | None
-    last_at: Time | None
 
 
 class NearDuplicates(View):
-    """Pages that say nearly the same."""
+    """Pages with nearly the same text."""
 
-    pages: int = Field(description="How many.")
+    pages: int = Field(description="Number of items.")
     urls: list[str] = Field(description="The first few.")
 
 
@@ -193,28 +156,28 @@ class Explanation(View):
 
     url: str
     normalised: str
-    steps: list[str] = Field(description="What was done to the URL as it was given.")
+    steps: list[str] = Field(description="How the given URL was normalized.")
     job_id: UUID | None
     verdict: str
     reason: str | None
     words: str
     duplicate_of: str | None
     carried_over: CarriedPage | None = Field(
-        description="It failed in this crawl, which keeps the version before."
+        description="The page failed in this crawl, and its previous version stays published."
     )
     http_status: int | None
     depth: int | None
     attempts: int | None
     rendering: str | None = Field(
-        description="Whether the page was rendered in a browser, and why; null: it is no page."
+        description="Whether the page was rendered in a browser, and why; null: not a page."
     )
     near_duplicates: NearDuplicates | None = Field(
         description="Pages of the same crawl with nearly the same text, which are kept as well."
     )
     found_by: list[Step] = Field(description="From a start of the crawl to this URL.")
-    outlook: Outlook = Field(description="If it were asked for now, judged as this crawl would.")
-    history: list[PastFate] = Field(description="In the newest crawls, the newest first.")
-    task: TrackedAs | None = Field(description="Null: it is not tracked as a product's page.")
+    outlook: Outlook = Field(description="Whether this crawl would fetch the URL now.")
+    history: list[PastFate] = Field(description="Outcomes in the latest crawls, newest first.")
+    task: TrackedAs | None = Field(description="Null: the URL is not tracked.")
 
 
 def _sections(rows: list[SectionRow]) -> list[Section]:
@@ -234,11 +197,11 @@ async def documents(
     source: SourceName,
     here: Here,
     caller: Reader,
-    path: Annotated[PathText, Query(description="Only paths that begin like this.")] = "",
+    path: Annotated[PathText, Query(description="Only paths with this prefix.")] = "",
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Document]:
-    """The published pages of a source by path; a cursor stays in its generation."""
+    """List the published pages of a source by path; a cursor stays in its generation."""
     await here.source_of(caller, source)
     page = await list_documents(here.database, source, path=path, cursor=cursor, limit=limit)
     return listed(page, Document.of)
@@ -259,7 +222,7 @@ async def read(
         Query(max_length=2000, description="Only this section: its anchor, heading or name."),
     ] = None,
 ) -> Reading:
-    """A published page as markdown and sections; without a source, the copy fetched last."""
+    """Read a published page as markdown and sections; without a source, the latest copy."""
     page = await read_page(
         here.database, url, source_id=source, generation=generation, user_id=caller.sees_only
     )
@@ -270,11 +233,11 @@ async def read(
 @router.get("/sections", tags=["documents"])
 async def sections(
     source: SourceName,
-    path: Annotated[PathText, Query(description="The whole path of a page.")],
+    path: Annotated[PathText, Query(description="Full path of the page.")],
     here: Here,
     caller: Reader,
 ) -> Sections:
-    """The sections of a published page, by the source and the path of the page."""
+    """List the sections of a published page, by source and path."""
     await here.source_of(caller, source)
     return Sections.of(await read_path(here.database, source, path))
 
@@ -304,10 +267,10 @@ async def search(
     limit: Annotated[int, Query(ge=1, le=MAX_HITS)] = 10,
     cursor: Cursor = None,
     accept_language: Annotated[
-        str | None, Header(description="The reader's language, which comes first.")
+        str | None, Header(description="Preferred language, ranked first.")
     ] = None,
 ) -> SearchAnswer:
-    """Published pages by their best sections. The source `python` includes `python@3.13`."""
+    """Search published pages. The source `python` includes `python@3.13`."""
     request = SearchRequest(
         query=q,
         source=source,
@@ -330,7 +293,7 @@ async def explain(
     url: Url,
     here: Here,
     caller: Reader,
-    job_id: Annotated[UUID | None, Query(description="In this crawl.")] = None,
+    job_id: Annotated[UUID | None, Query(description="Only in this crawl.")] = None,
 ) -> Explanation:
     """Explain the outcome of a URL in a job, by default the latest that contains it."""
     if job_id is not None:

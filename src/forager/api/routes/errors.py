@@ -14,42 +14,22 @@ from forager.api.models import LARGEST_BIGINT, Order, PlainText, Time, View, exa
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
+from forager.tasks import causes, errors
 from forager.tasks import dead_letters as letters
-from forager.tasks import errors
 from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import LetterFilter, letter_filter
 
 Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
-class TaskErrorGroup(View):
+class TaskErrorGroup(View, row=causes.ErrorGroup):
     """Errors of one domain with the same cause; the example is the newest."""
 
-    domain: str | None
-    error_type: str
-    message: str
-    count: int
-    first_seen: Time
-    last_seen: Time
-    example_id: int
-    example_url: str | None
-    example_message: str
 
+class TaskError(View, row=causes.ErrorRow):
+    """One error; its texts are shown as they were received."""
 
-class TaskError(View):
-    """One error; all of its texts are as they came from elsewhere."""
-
-    id: int
-    task_id: int | None
     job_id: UUID | None
-    domain: str | None
-    stage: str
-    error_type: str
-    error_kind: str
-    error_message: str
-    url: str | None
-    stack_trace: str | None
-    occurred_at: Time
 
 
 class DeadLetter(View):
@@ -79,7 +59,7 @@ class DeadLetterGroup(View):
 
 
 class LetterChoice(Order):
-    """Which dead letters are meant: all of what is named must fit."""
+    """A selection of dead letters; all given conditions must match."""
 
     model_config = example(cause="timeout", domain="shop.example.org")
 
@@ -88,7 +68,7 @@ class LetterChoice(Order):
     )
     cause: ErrorKind | None = None
     domain: Host | None = None
-    all: bool = Field(default=False, description="All there are.")
+    all: bool = Field(default=False, description="Total number.")
 
     def filter(self) -> LetterFilter:
         if not (self.ids or self.cause or self.domain or self.all):
@@ -98,7 +78,7 @@ class LetterChoice(Order):
         return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
-NotFoundIds = Annotated[list[int], Field(description="Of the ids, those of no open letter.")]
+NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no open dead letter.")]
 
 
 class RetriedLetters(View):
@@ -122,12 +102,13 @@ Domain = Annotated[
     Query(
         min_length=1,
         max_length=300,
-        description="Only of this host, of hosts below it, or of the domain that covers it.",
+        description="Only this host, its subdomains, or the domain that covers it.",
     ),
 ]
 Type = Annotated[ErrorType | None, Query(alias="type")]
 Hours = Annotated[
-    float | None, Query(gt=0, le=87600, allow_inf_nan=False, description="Only of the last hours.")
+    float | None,
+    Query(gt=0, le=87600, allow_inf_nan=False, description="Only errors of the last hours."),
 ]
 Cause = ErrorKind | None
 
@@ -140,13 +121,14 @@ async def list_errors(
     type_: Type = None,
     hours: Hours = None,
     message: Annotated[
-        PlainText | None, Query(max_length=2000, description="That of a group.")
+        PlainText | None,
+        Query(max_length=2000, description="Only errors with this message, as listed in groups."),
     ] = None,
     task_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[TaskError]:
-    """Single errors, newest first."""
+    """List individual errors, newest first."""
     wanted = errors.error_filter(
         domain=domain, error_type=type_, since=_age(hours), message=message, task_id=task_id
     )
@@ -164,7 +146,7 @@ async def group_errors(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[TaskErrorGroup]:
-    """Errors by domain, type and message, the most frequent first."""
+    """List errors by domain, type and message, most frequent first."""
     wanted = errors.error_filter(domain=domain, error_type=type_, since=_age(hours))
     page = await errors.group_errors(here.database, wanted, cursor=cursor, limit=limit)
     return listed(page, TaskErrorGroup.of)
@@ -172,7 +154,7 @@ async def group_errors(
 
 @router.get("/errors/{error_id}", tags=["errors"])
 async def show_error(error_id: RowId, here: Here, caller: Reader) -> TaskError:
-    """One error with all that is known of it."""
+    """Show one error in detail."""
     return TaskError.of(await errors.get_error(here.database, error_id))
 
 
@@ -203,7 +185,7 @@ async def group_letters(
     limit: Limit = 50,
     cursor: Offset = 0,
 ) -> Listed[DeadLetterGroup]:
-    """The same by cause and domain, the most frequent first."""
+    """List dead letters by cause and domain, most frequent first."""
     wanted = letters.letter_filter(cause=cause, domain=domain)
     found = await letters.group_letters(here.database, wanted, limit=cursor + limit + 1)
     return listed(cut(found, cursor, limit), DeadLetterGroup.of)
@@ -211,7 +193,7 @@ async def group_letters(
 
 @router.post("/dead-letters/retry", tags=["dead letters"])
 async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> RetriedLetters:
-    """Let tasks be tried again now, with all their retries."""
+    """Retry tasks now, with all their retries."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     retried = await letters.retry_letters(here.database, wanted)
@@ -220,7 +202,7 @@ async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> R
 
 @router.post("/dead-letters/drop", tags=["dead letters"])
 async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> DroppedLetters:
-    """Let dead letters go; their tasks stay failed."""
+    """Dismiss dead letters; their tasks stay failed."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     dropped = await letters.drop_letters(here.database, wanted)
@@ -229,7 +211,7 @@ async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> Dr
 
 @router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])
 async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> RetriedLetters:
-    """Let one task be tried again now."""
+    """Retry one task now."""
     wanted = letters.letter_filter(ids=[letter_id])
     return RetriedLetters(
         retried=_one(letter_id, await letters.retry_letters(here.database, wanted))

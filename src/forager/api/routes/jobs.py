@@ -53,11 +53,12 @@ FILES = {
     ExportFormat.WARC: ("application/gzip", "warc.gz"),
     ExportFormat.JSONL: ("application/x-ndjson", "jsonl"),
     ExportFormat.PARQUET: ("application/vnd.apache.parquet", "parquet"),
+    ExportFormat.MARKDOWN: ("application/zip", "zip"),
 }
 
 Filter = Annotated[PlainText | None, Query(max_length=500)]
 EventCursor = Annotated[
-    int, Query(ge=0, le=LARGEST_BIGINT, description="The `next_cursor` of the part before.")
+    int, Query(ge=0, le=LARGEST_BIGINT, description="The `next_cursor` of the previous page.")
 ]
 
 
@@ -71,7 +72,7 @@ async def list_jobs(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Job]:
-    """Jobs, newest first."""
+    """List jobs, newest first."""
     page = await here.queue.list_jobs(
         statuses=status,
         kind=kind,
@@ -85,7 +86,7 @@ async def list_jobs(
 
 @router.get("/jobs/work")
 async def work(here: Here, caller: Reader) -> PendingWork:
-    """Jobs by state, and the work they still have."""
+    """Count jobs by state, with their remaining work."""
 
     async def count() -> PendingWork:
         counts = await here.queue.counts(user_id=caller.sees_only)
@@ -98,7 +99,7 @@ async def work(here: Here, caller: Reader) -> PendingWork:
 
 @router.post("/jobs/bulk")
 async def move_many(order: BulkOrder, here: Here, caller: Operator) -> BulkResult:
-    """Pause, resume, cancel or retry many jobs; each is moved or refused by itself."""
+    """Pause, resume, cancel or retry several jobs; each has a separate result."""
     moved = await bulk.move_each(
         order.ids, lambda job_id: here.move_job(caller, job_id, order.action, order.reason)
     )
@@ -109,14 +110,14 @@ async def move_many(order: BulkOrder, here: Here, caller: Operator) -> BulkResul
 
 @router.post("/jobs/prune")
 async def prune(order: PruneOrder, here: Here, caller: Admin) -> Pruned:  # noqa: ARG001 - the scope
-    """Delete finished jobs of an age, with their history; by default the age of the settings."""
+    """Delete finished jobs older than this, with their history; the default is a setting."""
     days = order.older_than_days
     return Pruned(deleted=await here.queue.prune(older_than=None if days is None else days * 86400))
 
 
 @router.get("/jobs/{job_id}")
 async def show(job_id: UUID, here: Here, caller: Reader) -> JobDetail:
-    """Everything about one job."""
+    """Show one job in detail."""
     report = await job_report(here.database, here.queue, job_id)
     only_own(caller, report.job)
     return JobDetail.of_report(report)
@@ -171,7 +172,7 @@ async def pending(
 async def events(
     job_id: UUID, here: Here, caller: Reader, limit: Limit = 100, cursor: EventCursor = 0
 ) -> Listed[JobEvent]:
-    """A job's history, oldest first."""
+    """List the history of a job, oldest first."""
     await here.job_of(caller, job_id)
     found = await here.queue.events(job_id, after=cursor, limit=limit)
     # a full page may be the last one: only the next event shows it
@@ -184,7 +185,7 @@ async def events(
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "The file, as it is being made.",
+            "description": "The file, streamed while it is written.",
             "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
         }
     },
@@ -195,27 +196,29 @@ async def export(
     caller: Reader,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
-    body: Annotated[bool, Query(description="With the text of each page; not for WARC.")] = False,
+    body: Annotated[bool, Query(description="Add the text of each page (jsonl, parquet).")] = False,
 ) -> Response:
-    """A job as a file: every archived response (warc), or a row for each settled URL."""
+    """Export a job: archived responses (warc), a row per URL, or published pages (markdown)."""
     await here.job_of(caller, job_id)
-    if body and format_ is ExportFormat.WARC:
-        raise InvalidInput("`body` is for jsonl and parquet: a WARC file holds the responses")
+    if body and format_ in (ExportFormat.WARC, ExportFormat.MARKDOWN):
+        raise InvalidInput("`body` is for jsonl and parquet")
+    if outcome and format_ is ExportFormat.MARKDOWN:
+        raise InvalidInput("`outcome` is for warc, jsonl and parquet")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
-    return await job_download(here, job_id, wanted)
-
-
-async def job_download(here: Services, job_id: UUID, wanted: Export) -> Response:
-    """A job as a file that is streamed while it is made."""
     storage = archive_options(here.settings).open()
-    media_type, suffix = FILES[wanted.format]
     parts = export_stream(here.database, storage, job_id, wanted)
-    return await download(parts, f"job-{job_id}.{suffix}", media_type)
+    return await download(parts, *export_file(job_id, format_))
+
+
+def export_file(job_id: UUID, format_: ExportFormat) -> tuple[str, str]:
+    """Name and media type of an export."""
+    media_type, suffix = FILES[format_]
+    return f"job-{job_id}.{suffix}", media_type
 
 
 @router.post("/jobs/{job_id}/pause")
 async def pause(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """Hold a job. A running one commits what it has first; until then it is pausing."""
+    """Pause a job. A running job commits its progress first; until then it is pausing."""
     return await _moved_job(here, caller, job_id, Move.PAUSE, order)
 
 
@@ -233,7 +236,7 @@ async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | 
 
 @router.post("/jobs/{job_id}/retry")
 async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
-    """Let a failed job run again from its last commit, with all its retries."""
+    """Retry a failed job from its last commit, with all its retries."""
     return await _moved_job(here, caller, job_id, Move.RETRY, order)
 
 
@@ -241,7 +244,7 @@ async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | N
 async def retry_failed(
     job_id: UUID, here: Here, caller: Operator, order: RetryFailedOrder | None = None
 ) -> RetriedUrls:
-    """Let a finished crawl fetch its failed URLs again, and publish them with its other pages."""
+    """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
     done = await here.retry_failed(caller, job_id, order.reasons if order else ())
     return RetriedUrls(job=Job.of(done.job), urls=done.urls)
 
@@ -253,7 +256,7 @@ async def workers(
     limit: Limit = 100,
     cursor: Offset = 0,
 ) -> Listed[Worker]:
-    """Workers that are, or lately were, there."""
+    """List workers that are or recently were active."""
     return listed(cut(await list_workers(here.database), cursor, limit), Worker.of)
 
 
@@ -264,7 +267,7 @@ async def services(
     limit: Limit = 100,
     cursor: Offset = 0,
 ) -> Listed[ServiceProcess]:
-    """Background services of all processes, each with its state, last run and last error."""
+    """List background services of all processes, with state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
     return listed(cut(found, cursor, limit), ServiceProcess.of)
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from forager.access import keys, quotas
 from forager.access import quota as quota_rows
-from forager.access.caller import Scope
-from forager.access.key import KeyState
+from forager.access.caller import Caller, Scope
+from forager.access.key import ApiKey
 from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
@@ -21,22 +21,15 @@ from forager.api.models import example as example_of
 from forager.api.services import Admin, Here, Reader, Services
 
 
-class Key(View):
+class Key(View, row=ApiKey):
     """A key without its secret."""
 
-    id: str
-    name: str
-    user_id: UUID = Field(description="The owner of what is made with it.")
-    scope: Scope
-    state: KeyState
-    created_at: Time
-    expires_at: Time | None
-    revoked_at: Time | None
+    user_id: UUID = Field(description="Owner of everything created with the key.")
     last_used_at: Time | None = Field(description="Within five minutes.")
 
 
 class NewKey(Key):
-    """A key with its text, which is shown this once."""
+    """A key with its text, which is shown once."""
 
     key: str = Field(examples=["fgr_0123456789ab_…"])
 
@@ -50,14 +43,14 @@ class KeyOrder(Order):
 
     name: Annotated[PlainText, Field(min_length=1, max_length=MAX_NAME)]
     scope: Scope = Scope.OPERATE
-    user_id: UUID | None = Field(default=None, description="The owner; by default a new one.")
+    user_id: UUID | None = Field(default=None, description="Owner; a new one by default.")
     expires_in_days: float | None = Field(
-        default=None, gt=0, le=LONGEST_LIFE / 86400, description="By default it does not expire."
+        default=None, gt=0, le=LONGEST_LIFE / 86400, description="Never expires by default."
     )
 
 
 class Quota(Order):
-    """What an owner may use; null means no limit."""
+    """The limits of an owner; null means no limit."""
 
     model_config = example_of(active_jobs=5, pages_per_job=10000, pages_per_day=50000)
 
@@ -72,24 +65,17 @@ class Quota(Order):
         return quota_rows.Quota(**self.model_dump())
 
 
-class Limits(View):
-    """A quota as it is set."""
-
-    active_jobs: int | None
-    pages_per_job: int | None
-    pages_per_day: int | None
-    requests_per_minute: int | None
+class Limits(View, row=quota_rows.Quota):
+    """The quota of an owner."""
 
 
 class Owner(View):
-    """An owner's quota, and what of it is in use."""
+    """The quota of an owner, and its current usage."""
 
     user_id: UUID
     quota: Limits
     active_jobs: int
-    pages_today: int = Field(
-        description="An active job counts with all the pages it may still fetch."
-    )
+    pages_today: int = Field(description="An active job counts all pages that it may still fetch.")
 
     @classmethod
     def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
@@ -101,12 +87,9 @@ class Owner(View):
         )
 
 
-class Me(View):
+class Me(View, row=Caller):
     """The caller; without a key, a user of this machine."""
 
-    key_id: str | None
-    user_id: UUID | None
-    scope: Scope
     quota: Limits
 
 
@@ -120,20 +103,15 @@ KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["01234
 
 @router.get("/me")
 async def me(caller: Reader) -> Me:
-    """Who the caller is, and what it may use."""
-    return Me(
-        key_id=caller.key_id,
-        user_id=caller.user_id,
-        scope=caller.scope,
-        quota=Limits.model_validate(caller.quota),
-    )
+    """Show the caller: owner, scope and quota."""
+    return Me.of(caller)
 
 
 @router.get("/keys")
 async def list_keys(
     here: Here, caller: Admin, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Key]:
-    """Keys, newest first, those that no longer work included."""
+    """List keys, newest first, including revoked and expired ones."""
     return listed(await keys.list_keys(here.database, cursor=cursor, limit=limit), Key.of)
 
 
@@ -160,7 +138,7 @@ async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
 
 @router.get("/keys/{key_id}")
 async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
-    """One key."""
+    """Show a key."""
     return Key.of(await keys.get_key(here.database, key_id))
 
 
@@ -172,13 +150,13 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 
 @router.get("/owners/{user_id}")
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
-    """An owner's quota, and what of it is in use."""
+    """The quota of an owner, and its current usage."""
     quota = await quotas.get_quota(here.database, user_id)
     return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
-    """Set what an owner may use; limits that are left out are lifted."""
+    """Set the quota of an owner; omitted limits are removed."""
     quota = await quotas.set_quota(here.database, user_id, order.value())
     return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))

@@ -24,12 +24,13 @@ from forager.api.models.network import (
     ProxySettings,
     RemovedProxy,
     ResolvedAlarm,
+    SeveralDomains,
     TrialOrder,
     TrialResult,
     spec_url,
 )
 from forager.api.services import Admin, Here, Operator, Services
-from forager.errors import InvalidInput
+from forager.db.cursor import Page, decode_number
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
 from forager.fetch.guard import GuardPolicy
@@ -55,15 +56,15 @@ ProxyId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 async def list_domains(
     here: Here,
     caller: Operator,
-    active: Annotated[bool | None, Query(description="Only these.")] = None,
-    slowed: Annotated[bool, Query(description="Only hosts that asked for fewer requests.")] = False,
+    active: Annotated[bool | None, Query(description="Only these URLs.")] = None,
+    slowed: Annotated[bool, Query(description="Only rate-limited hosts.")] = False,
     region: Annotated[
-        PlainText | None, Query(max_length=32, description="Only those tied to this region.")
+        PlainText | None, Query(max_length=32, description="Only domains assigned to this region.")
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Domain]:
-    """Domains by name."""
+    """List domains by name."""
     page = await here.domains.list_domains(
         active=active, slowed=slowed, region=region, cursor=cursor, limit=limit
     )
@@ -82,14 +83,21 @@ async def add_domain(order: NewDomain, caller: Admin, once: OnlyOnce) -> Respons
 
 @router.get("/domains/{host}", tags=["domains"])
 async def show_domain(host: Host, here: Here, caller: Operator) -> Domain:
-    """The domain that applies to a host: its own, or the nearest above it."""
+    """Show the domain settings of a host: its own, or those of its nearest parent domain."""
     return Domain.model_validate(await here.domains.get(host))
 
 
 @router.patch("/domains/{host}", tags=["domains"])
 async def set_domain(host: Host, order: DomainSettings, here: Here, caller: Admin) -> Domain:
-    """Change how a domain is treated; running crawls heed it within seconds."""
+    """Change the crawl settings of a domain; running crawls apply them within seconds."""
     return Domain.model_validate(await here.domains.set(host, order.changes()))
+
+
+@router.patch("/domains", tags=["domains"])
+async def set_domains(order: SeveralDomains, here: Here, caller: Admin) -> Listed[Domain]:
+    """Change several domains together, or none: by host, or all that match a pattern."""
+    changed = await here.domains.set_many(order.hosts, order.changes())
+    return listed(Page(changed, None), Domain.of)
 
 
 @router.get("/domain-alarms", tags=["domains"])
@@ -110,7 +118,7 @@ async def resolve_alarm(
 
 @router.post("/domains/{host}/unblock", tags=["domains"])
 async def unblock(host: Host, here: Here, caller: Admin) -> Domain:
-    """Forget that a host asked for fewer requests."""
+    """Reset the slow-down of a host."""
     return Domain.model_validate(await here.domains.forget_slow_down(host))
 
 
@@ -121,8 +129,8 @@ async def unblock(host: Host, here: Here, caller: Admin) -> Domain:
 async def list_proxies(
     here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Proxy]:
-    """Proxies with their health, by id."""
-    page = await here.proxies.page(limit=limit, after=_last_id(cursor))
+    """List proxies with their health, by ID."""
+    page = await here.proxies.page(limit=limit, after=decode_number(cursor) or 0)
     return listed(page, Proxy.of)
 
 
@@ -143,7 +151,7 @@ async def show_costs(
     here: Here,
     caller: Operator,
     days: Annotated[
-        int, Query(ge=1, le=MAX_DAYS, description="Whole days in UTC, today among them.")
+        int, Query(ge=1, le=MAX_DAYS, description="Whole UTC days, including today.")
     ] = DEFAULT_DAYS,
     domain: Annotated[
         PlainText | None,
@@ -160,19 +168,19 @@ async def show_costs(
 
 @router.patch("/proxies/{proxy_id}", tags=["proxies"])
 async def set_proxy(proxy_id: ProxyId, order: ProxySettings, here: Here, caller: Admin) -> Proxy:
-    """Say whose workers go through a proxy, and what it costs."""
+    """Set the region and the cost of a proxy."""
     return Proxy.of(await here.proxies.set(proxy_id, order.changes()))
 
 
 @router.delete("/proxies/{proxy_id}", tags=["proxies"])
 async def remove_proxy(proxy_id: ProxyId, here: Here, caller: Admin) -> RemovedProxy:
-    """Forget a proxy, with its password, counts and costs."""
+    """Delete a proxy with its password, counts and costs."""
     return RemovedProxy(id=(await here.proxies.remove(proxy_id)).id)
 
 
 @router.post("/proxies/{proxy_id}/enable", tags=["proxies"])
 async def enable_proxy(proxy_id: ProxyId, here: Here, caller: Admin) -> Proxy:
-    """Use a proxy again, with no failure remembered against it."""
+    """Use a proxy again, and reset its failure count."""
     return Proxy.of(await here.proxies.enable(proxy_id))
 
 
@@ -188,7 +196,7 @@ async def disable_proxy(
 async def try_proxy(
     proxy_id: ProxyId, here: Here, caller: Admin, order: TrialOrder | None = None
 ) -> TrialResult:
-    """Go through a proxy and see how long it takes. A failing one that works is used again."""
+    """Test a proxy and return the response time. A failed proxy that works again is used again."""
     wanted = order or TrialOrder()
     options = ClientOptions(
         user_agent=agent_header(here.settings),
@@ -196,13 +204,3 @@ async def try_proxy(
     )
     [trial] = await try_proxies(here.proxies, [proxy_id], options, wanted.url)
     return TrialResult.of(trial)
-
-
-def _last_id(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 20):
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return min(int(cursor), LARGEST_BIGINT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
@@ -22,19 +22,11 @@ MAX_PAGES = 500
 Version = Annotated[PlainText, Field(min_length=1, max_length=100)]
 
 
-class Parser(View):
-    """One version of one parser; `missing` is one that should run and is not installed."""
+class Parser(View, row=parser_overview.ParserLine):
+    """One version of a parser; `missing`: it should run, but is not installed."""
 
-    name: str
-    version: str
     state: Literal["active", "canary", "idle", "missing"]
-    canary_share: float | None
-    patterns: list[str]
-    origin: str
-    recent_pages: int
     recent_rate: float | None = Field(description="Of the last 100 pages of each domain.")
-    week_pages: int
-    week_rate: float | None
     missing_on: list[str] = Field(
         description="Running workers that should use this version and do not have it installed."
     )
@@ -60,7 +52,7 @@ class Parsers(View):
 
 
 class ParserRate(View):
-    """How one version does at one domain."""
+    """The success rate of one version at one domain."""
 
     domain: str
     parser: str
@@ -98,7 +90,7 @@ class RolloutOrder(Order):
 
 
 class Rollout(View):
-    """What was decided about a parser; workers follow within seconds."""
+    """The rollout state of a parser; workers apply it within seconds."""
 
     parser: str
     active_version: str
@@ -118,12 +110,12 @@ class BacktestOrder(Order):
     model_config = example(against="1", limit=50)
 
     against: Version = Field(description="The version to compare with, or `generic`.")
-    version: Version | None = Field(default=None, description="By default the newest.")
+    version: Version | None = Field(default=None, description="The newest version by default.")
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = None
     history: bool = Field(
-        default=False, description="All pages that are kept, not the newest of each."
+        default=False, description="All stored pages, not only the newest of each URL."
     )
-    limit: int = Field(default=100, ge=1, le=MAX_PAGES, description="How many pages at most.")
+    limit: int = Field(default=100, ge=1, le=MAX_PAGES, description="Maximum number of pages.")
 
 
 class ReadingError(View):
@@ -149,29 +141,20 @@ class BacktestVersion(View):
         )
 
 
-class BacktestExample(View):
+class BacktestExample(View, row=tests.Example):
     """A page on which a field was changed, gained or lost."""
 
-    url: str
-    kind: str
-    old: Any
-    new: Any
 
-
-class BacktestField(View):
-    equal: int
-    changed: int
-    gained: int
-    lost: int
+class BacktestField(View, row=tests.FieldReport):
     examples: list[BacktestExample]
 
 
 class BacktestReport(View):
-    """The new version against the old one, field by field."""
+    """The new version compared with the old one, field by field."""
 
     parser: str
     pages: int
-    unreadable: int = Field(description="Pages that are not in the archive any more.")
+    unreadable: int = Field(description="Pages that are no longer in the archive.")
     truncated: bool = Field(description="There are more pages than were read.")
     old: BacktestVersion
     new: BacktestVersion

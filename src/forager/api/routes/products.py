@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, list_queries
+from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.api.limits import Cursor, Limit, Listed, analyse, listed
 from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.models.products import (
@@ -48,7 +48,7 @@ router = APIRouter(prefix="/products", tags=["products"])
 ProductId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
 Text = Annotated[PlainText | None, Query(max_length=1000)]
-Since = Annotated[Moment | None, Query(description="With a zone, or in UTC.")]
+Since = Annotated[Moment | None, Query(description="UTC without a zone.")]
 Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
 
 
@@ -57,22 +57,24 @@ def _filters(
     max_price: Price = None,
     currency: Annotated[PlainText | None, Query(max_length=20, examples=["EUR"])] = None,
     availability: Annotated[
-        list[Availability] | None, Query(max_length=20, description="May be repeated.")
+        list[Availability] | None, Query(max_length=20, description="Repeatable.")
     ] = None,
     min_rating: Annotated[Decimal | None, Query(ge=0, le=5, allow_inf_nan=False)] = None,
     brand: Text = None,
     category: Annotated[
-        Text, Query(description="With this in its path: `Shoes`, `Men > Shoes`.")
+        Text, Query(description="Only categories that contain this: `Shoes`, `Men > Shoes`.")
     ] = None,
     domain: Annotated[
         PlainText | None,
         Query(
             max_length=300,
-            description="Only of this host, of hosts below it, or of the domain that covers it.",
+            description="Only this host, its subdomains, or the domain that covers it.",
         ),
     ] = None,
     changed_since: Since = None,
-    has_problems: Annotated[bool | None, Query(description="With problems, or without.")] = None,
+    has_problems: Annotated[
+        bool | None, Query(description="Only products with, or without, problems.")
+    ] = None,
     sku: Text = None,
     gtin: Annotated[PlainText | None, Query(max_length=100)] = None,
 ) -> Filters:
@@ -109,12 +111,12 @@ async def list_products(
         ),
     ] = None,
     order: Annotated[
-        Order | None, Query(description="By default the newest first. Not with `q`.")
+        Order | None, Query(description="Newest first by default. Not with `q`.")
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> ProductList:
-    """Products that fit all filters, the newest first; with `q`, the best first."""
+    """List products that match all filters, newest first; with `q`, sorted by relevance."""
     if q is not None and order is not None:
         raise InvalidInput(
             "what is searched for is ordered by how well it fits",
@@ -139,7 +141,7 @@ async def list_products(
 
 @router.get("/stats")
 async def stats(here: Here, caller: Reader) -> ProductStats:
-    """Numbers about all products."""
+    """Show statistics of all products."""
     return ProductStats.of(await here.product_stats())
 
 
@@ -147,7 +149,7 @@ async def stats(here: Here, caller: Reader) -> ProductStats:
 async def changes(
     here: Here, caller: Reader, wanted: Wanted, since: Since = None, limit: Limit = 20
 ) -> PriceMoves:
-    """List the largest price changes in percent, compared with the price at a time."""
+    """List the largest price changes in percent since a given time."""
     start = since or datetime.now(UTC) - timedelta(days=7)
     found = await largest_changes(here.database, start, wanted, limit=limit)
     return PriceMoves(items=[PriceMove.of(each) for each in found])
@@ -172,7 +174,7 @@ async def _offers(here: Services, which: str) -> ShopOffers:
 
 @router.get("/by-url")
 async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
-    """One product, by the URL of its page."""
+    """Show a product by the URL of its page."""
     if url.strip().isdigit():
         raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("products show")))
     return ProductDetail.of(await products.show_product(here.database, url))
@@ -203,16 +205,18 @@ async def export(
         ExportContent,
         Query(description="Products, or one row for each price change or each other offer."),
     ] = ExportContent.PRODUCTS,
-    since: Annotated[Since, Query(description="With `history`: changes since.")] = None,
+    since: Annotated[
+        Since, Query(description="With `history`: only changes since this time.")
+    ] = None,
     columns: Annotated[
         PlainText | None,
-        Query(max_length=1000, description="Names of columns with commas between, or `all`."),
+        Query(max_length=1000, description="Column names separated by commas, or `all`."),
     ] = None,
     history: Annotated[
         bool, Query(deprecated=True, description="The same as `content=history`.")
     ] = False,
 ) -> Response:
-    """All products that match, oldest first, as CSV, JSON lines or Parquet."""
+    """Export all matching products, oldest first, as CSV, JSON lines or Parquet."""
     content = ExportContent.HISTORY if history else content
     if since is not None and content is not ExportContent.HISTORY:
         raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
@@ -228,13 +232,13 @@ async def export(
 
 @router.get("/audit")
 async def show_audit(here: Here, caller: Reader) -> Audit:
-    """What the last audit found; workers make one every day."""
+    """Show the findings of the last audit; workers run one every day."""
     return Audit.of(await last_audit(here.database))
 
 
 @router.post("/audit")
 async def run_audit(here: Here, caller: Operator) -> Audit:
-    """Look now for what contradicts itself or grows old. It is answered when that is done."""
+    """Check the catalog for contradictory or stale data now, and return the findings."""
     return Audit.of(await here.audit())
 
 
@@ -243,7 +247,7 @@ async def run_audit(here: Here, caller: Operator) -> Audit:
 
 @router.get("/{product_id}")
 async def show(product_id: ProductId, here: Here, caller: Reader) -> ProductDetail:
-    """Everything that is known of one product, and how sure it is."""
+    """Show all data of one product, with the confidence of each field."""
     return ProductDetail.of(await products.show_product(here.database, str(product_id)))
 
 
@@ -263,14 +267,14 @@ async def history(
         Query(
             min_length=1,
             max_length=200,
-            description="Of this variant: its SKU, or its GTIN, URL or name if it has none.",
+            description="Only this variant, by SKU, GTIN, URL or name.",
         ),
     ] = None,
     since: Since = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Listed[PriceChange]:
-    """How the price of a product went, the newest change first."""
+    """Show the price history of a product, newest change first."""
     page = await price_history(
         here.database, str(product_id), variant=variant, since=since, cursor=cursor, limit=limit
     )
@@ -292,12 +296,15 @@ async def history(
 )
 async def image(
     product_id: ProductId,
-    position: Annotated[int, Path(ge=0, le=LARGEST_INT, description="As the product lists it.")],
+    position: Annotated[
+        int,
+        Path(ge=0, le=LARGEST_INT, description="Position of the image, as listed by the product."),
+    ],
     here: Here,
     caller: Reader,
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
-    """The stored file of one of a product's images."""
+    """Download a stored image of a product."""
     return await image_answer(here, product_id, position, if_none_match)
 
 
@@ -306,13 +313,9 @@ class AnalyticsQuery(View):
     about: str
 
 
-class AnalyticsAnswer(View):
-    """A table: the names of its columns, and its rows in their order."""
+class AnalyticsAnswer(View, row=Answer):
+    """A table: names of the columns, and rows."""
 
-    name: str
-    days: int
-    columns: list[str]
-    rows: list[list[Any]]
     is_cut: bool = Field(description="There are more rows; ask for a larger `limit`.")
     complete_until: Time | None = Field(
         description="Nothing before this time is missing; null if nothing was copied yet."
@@ -327,7 +330,7 @@ analytics_router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 @analytics_router.get("")
 async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
-    """The questions that are ready to be asked."""
+    """List the available queries."""
     return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
 
 
@@ -336,11 +339,11 @@ async def answer(
     here: Here,
     caller: Operator,
     query: Annotated[PlainText, Query(min_length=1, max_length=100, examples=["price-changes"])],
-    days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Of how many last days.")] = (
+    days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Number of days to cover.")] = (
         DEFAULT_DAYS
     ),
     limit: Limit = 100,
 ) -> AnalyticsAnswer:
-    """The answer to one of the questions, as fresh as the last `forager analytics sync`."""
+    """Run a query. Results are as fresh as the last `forager analytics sync`."""
     found = await analyse(here.settings, query, days=days, limit=limit)
     return AnalyticsAnswer.model_validate(found)

@@ -46,7 +46,7 @@ SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["do
 async def list_sources(
     here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Source]:
-    """Sources by name."""
+    """List sources by name."""
     page = await sources.list_sources(
         here.database, user_id=caller.sees_only, cursor=cursor, limit=limit
     )
@@ -55,7 +55,7 @@ async def list_sources(
 
 @router.get("/{source_id}")
 async def show(source_id: SourceId, here: Here, caller: Reader) -> SourceDetail:
-    """One source."""
+    """Show a source."""
     source = await here.source_of(caller, source_id)
     lack = await lack_for_refresh(here.database, source)
     return SourceDetail.with_lack(source, lack.message if lack else None)
@@ -65,14 +65,14 @@ async def show(source_id: SourceId, here: Here, caller: Reader) -> SourceDetail:
 async def change(
     source_id: SourceId, changes: SourceChanges, here: Here, caller: Operator
 ) -> Source:
-    """Set what is kept of a source, and what its quality gate lets pass."""
+    """Set the number of generations to keep, and the limits of the quality gate."""
     await here.source_of(caller, source_id)
     return Source.of(await sources.set_limits(here.database, source_id, **changes.model_dump()))
 
 
 @router.delete("/{source_id}")
 async def delete(source_id: SourceId, here: Here, caller: Operator) -> Deleted:
-    """Delete a source with all its generations; readers see nothing of it from now on."""
+    """Delete a source with all its generations."""
     await here.source_of(caller, source_id)
     await sources.delete_source(here.database, source_id)
     return Deleted(source=source_id)
@@ -80,7 +80,7 @@ async def delete(source_id: SourceId, here: Here, caller: Operator) -> Deleted:
 
 @router.post("/{source_id}/refresh", status_code=202, response_model=CrawlStarted)
 async def refresh(source_id: SourceId, caller: Operator, once: OnlyOnce) -> Response:
-    """Crawl a source again as it was crawled last."""
+    """Crawl a source again with the options of its last crawl."""
 
     async def start(here: Services) -> CrawlStarted:
         source = await here.source_of(caller, source_id)
@@ -93,14 +93,14 @@ async def refresh(source_id: SourceId, caller: Operator, once: OnlyOnce) -> Resp
 async def schedule(
     source_id: SourceId, order: ScheduleOrder, here: Here, caller: Operator
 ) -> Source:
-    """Set when a source is refreshed; an empty order ends the schedule."""
+    """Set when a source is refreshed; an empty body turns the schedule off."""
     await here.source_of(caller, source_id)
     return Source.of(await sources.set_schedule(here.database, source_id, order.schedule()))
 
 
 @router.delete("/{source_id}/schedule")
 async def unschedule(source_id: SourceId, here: Here, caller: Operator) -> Source:
-    """End the schedule of a source."""
+    """Turn off the schedule of a source."""
     await here.source_of(caller, source_id)
     return Source.of(await sources.set_schedule(here.database, source_id, Schedule()))
 
@@ -109,7 +109,7 @@ async def unschedule(source_id: SourceId, here: Here, caller: Operator) -> Sourc
 async def generations(
     source_id: SourceId, here: Here, caller: Reader, limit: Limit = 20, cursor: Cursor = None
 ) -> Listed[Generation]:
-    """Generations of a source, newest first."""
+    """List the generations of a source, newest first."""
     await here.source_of(caller, source_id)
     page = await sources.list_generations(here.database, source_id, cursor=cursor, limit=limit)
     return listed(page, Generation.of)
@@ -120,12 +120,16 @@ async def diff(
     source_id: SourceId,
     here: Here,
     caller: Reader,
-    old: Annotated[Number | None, Query(description="By default what `new` was built on.")] = None,
-    new: Annotated[Number | None, Query(description="By default the published one.")] = None,
-    sections: Annotated[bool, Query(description="With the changed sections as diffs.")] = False,
-    limit: Annotated[int, Query(ge=1, le=MAX_CHANGES, description="Pages at most.")] = 1000,
+    old: Annotated[
+        Number | None, Query(description="The generation that `new` is based on, by default.")
+    ] = None,
+    new: Annotated[Number | None, Query(description="The published generation by default.")] = None,
+    sections: Annotated[bool, Query(description="Include the changed sections as diffs.")] = False,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_CHANGES, description="Maximum number of pages.")
+    ] = 1000,
 ) -> Diff:
-    """What one generation has otherwise than another."""
+    """Compare two generations of a source."""
     await here.source_of(caller, source_id)
     found = await diff_generations(
         here.database, source_id, old, new, with_sections=sections, limit=limit
@@ -148,9 +152,11 @@ async def export(
     here: Here,
     caller: Reader,
     format_: Annotated[PageFormat, Query(alias="format")] = PageFormat.MARKDOWN,
-    generation: Annotated[Number | None, Query(description="By default the published one.")] = None,
+    generation: Annotated[
+        Number | None, Query(description="The published generation by default.")
+    ] = None,
 ) -> Response:
-    """The pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
+    """Export the pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
     await here.source_of(caller, source_id)
     wanted = await open_export(here.database, source_id, generation)
     media_type, name = FILES[format_]
@@ -161,7 +167,7 @@ async def export(
 async def publish(
     source_id: SourceId, here: Here, caller: Operator, order: PublishOrder | None = None
 ) -> Generation:
-    """Let readers see a generation."""
+    """Publish a generation."""
     await here.source_of(caller, source_id)
     order = order or PublishOrder()
     done = await publication.publish(here.database, source_id, order.generation, force=order.force)
@@ -172,7 +178,7 @@ async def publish(
 async def rollback(
     source_id: SourceId, here: Here, caller: Operator, order: RollbackOrder | None = None
 ) -> Generation:
-    """Let readers see an older generation again."""
+    """Publish an older generation again."""
     await here.source_of(caller, source_id)
     wanted = order or RollbackOrder()
     return Generation.of(await publication.roll_back(here.database, source_id, wanted.generation))

@@ -50,7 +50,7 @@ Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https
 
 @router.post("/tasks", status_code=201, response_model=TrackResult)
 async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response:
-    """Keep up to 10,000 URLs fresh. Those tracked already take over what is given.
+    """Track up to 10,000 URLs. Given options also apply to URLs that are tracked already.
 
     Items that cannot be tracked are named with the reason, and the others are tracked; if none
     can be, nothing is done.
@@ -107,40 +107,43 @@ async def list_tasks(
     status: Annotated[list[TaskStatus] | None, Query(max_length=20)] = None,
     domain: Annotated[
         PlainText | None,
-        Query(max_length=300, description="Of this host, hosts below it, or what covers it."),
+        Query(
+            max_length=300,
+            description="Only this host, its subdomains, or the domain that covers it.",
+        ),
     ] = None,
     url: Annotated[
         PlainText | None,
-        Query(max_length=2000, description="URLs with this in them; * is anything."),
+        Query(max_length=2000, description="Only URLs that contain this; * matches anything."),
     ] = None,
-    due: Annotated[bool, Query(description="Only those whose time has come.")] = False,
+    due: Annotated[bool, Query(description="Only due tasks.")] = False,
     held: Annotated[
         bool | None,
-        Query(description="Only those that are held, or not: themselves, by domain, or with all."),
+        Query(description="Only tasks that are held, or not, individually or as part of a group."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Task]:
-    """Tasks, newest first."""
+    """List tasks, newest first."""
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
     return listed(await here.tasks.list_tasks(chosen, cursor=cursor, limit=limit), Task.of)
 
 
 @router.get("/tasks/stats")
 async def stats(here: Here, caller: Reader) -> TaskStats:
-    """Tasks by state, and which domains have work waiting."""
+    """Count tasks by state, and list domains with waiting work."""
     return TaskStats.of(await here.task_stats())
 
 
 @router.get("/scheduler", tags=["scheduler"])
 async def scheduler(here: Here, caller: Reader) -> SchedulerState:
-    """Whether due tasks are handed to the workers."""
+    """Show whether due tasks are dispatched to the workers."""
     return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
 
 
 @router.get("/tasks/by-url")
 async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
-    """One task, by its URL."""
+    """Show a task by its URL."""
     if url.isdecimal():
         raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("tasks show")))
     return TaskDetail.of_report(await here.tasks.report(url))
@@ -148,11 +151,13 @@ async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
 
 @router.get("/tasks/{task_id}")
 async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
-    """One task: when it comes next, why it does not run now, its last attempts."""
+    """Show a task: its next visit, why it is not running now, and its last attempts."""
     return await _detail(here, task_id)
 
 
-Visit = Annotated[int, Query(ge=1, description="1 is the newest stored response.")]
+Visit = Annotated[
+    int, Query(ge=1, description="Number of the visit; 1 is the newest stored response.")
+]
 
 
 @router.get(
@@ -180,7 +185,7 @@ async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> Recr
 
 @router.post("/tasks/pause")
 async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """Pause all tasks, those of a domain, or these. In-progress work is finished."""
+    """Pause all tasks, the tasks of a domain, or selected tasks. In-progress work is finished."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return HoldResult.build(await here.holds.pause(chosen), unknown)
@@ -196,7 +201,7 @@ async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldRes
 
 @router.post("/tasks/resume")
 async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
-    """End a hold on all tasks, on a domain's, or on these; other holds stay."""
+    """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return HoldResult.build(await here.holds.resume(chosen), unknown)
@@ -257,7 +262,7 @@ async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
 
 @router.post("/tasks/{task_id}/resume")
 async def resume_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
-    """End the hold on a task; one on its domain, or on all, stays."""
+    """End the hold on a task; holds on its domain or on all tasks stay."""
     await here.holds.resume(_only(task_id))
     return await _detail(here, task_id)
 

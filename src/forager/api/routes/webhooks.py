@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
@@ -24,10 +24,11 @@ from forager.api.models import (
 )
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
-from forager.products import alerts
+from forager.products import alerts, record
 from forager.products.alerts import AlertKind, NewAlert
 from forager.webhooks import service as values
-from forager.webhooks.delivery import send_test
+from forager.webhooks import webhook
+from forager.webhooks.delivery import message_content, send_test
 from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.service import (
     LONGEST_SECRET,
@@ -46,30 +47,21 @@ Secret = Annotated[
 ORDERED = "Deliver events of one product in order: a failed one delays its later ones."
 
 
-class CatalogEvent(View):
-    """Something that happened; its payload is as it was then."""
+class CatalogEvent(View, row=webhook.EventRow, hidden=("domain_id",)):
+    """An event, with the values at the time it occurred."""
 
-    id: int
     kind: EventKind
-    product_id: int | None
-    domain: str | None
-    payload: dict[str, Any]
-    occurred_at: Time
 
 
-class AlertRule(View):
+class AlertRule(View, row=record.AlertRule):
     """A condition on new offers, of one product or of a selection."""
 
-    id: int
     kind: AlertKind
     percent: Amount | None = Field(description="Minimum drop in percent.")
     amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
     currency: str | None = Field(description="Only prices in this currency.")
     days: int | None = Field(description="Number of days to compare with.")
-    product_id: int | None
-    product_url: str | None
     selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
-    created_at: Time
 
 
 _Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
@@ -81,48 +73,46 @@ class AlertOrder(Order):
     model_config = example(kind="price_drop", percent="5")
 
     kind: AlertKind
-    percent: Decimal | None = Field(default=None, description="Of `price_drop`: at least this.")
-    amount: Decimal | None = Field(default=None, description="Of `price_below`.")
+    percent: Decimal | None = Field(
+        default=None, description="For `price_drop`: minimum drop in percent."
+    )
+    amount: Decimal | None = Field(
+        default=None, description="For `price_below`: prices below this amount trigger the rule."
+    )
     currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
         default=None, description="Only prices in this currency."
     )
     days: int | None = Field(
         default=None,
-        description="Of `new_low`: compare with the prices of these days. Of `price_drop`: compare"
-        " with their highest price instead of the last one.",
+        description="For `new_low`: compare with the prices of this many days. For `price_drop`:"
+        " compare with their highest price instead of the last one.",
     )
     product: _Named = Field(default=None, description="ID or URL of one product.")
     domain: _Named = Field(default=None, description="Only products of this domain.")
     brand: _Named = Field(default=None, description="Only products of this brand.")
-    category: _Named = Field(default=None, description="Only with this in the category path.")
+    category: _Named = Field(
+        default=None, description="Only products with this in their category path."
+    )
     gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
 
     def new(self) -> NewAlert:
         return NewAlert(**self.model_dump())
 
 
-class Webhook(View):
+class Webhook(View, row=webhook.Webhook):
     """A webhook that receives events, without its secret."""
 
-    id: int
-    url: str
     kinds: list[EventKind] = Field(description="Empty: all kinds.")
-    domain: str | None
-    allow_private: bool
     ordered: bool = Field(description="Whether events of one product arrive in order.")
     active: bool = Field(validation_alias="is_active")
-    disabled_reason: str | None
-    failures: int
     retries_at: Time | None = Field(validation_alias="rests_until")
-    waiting: int = Field(description="Messages that are still to be taken.")
-    created_at: Time
-    updated_at: Time
+    waiting: int = Field(description="Pending messages.")
 
 
 class IssuedWebhook(Webhook):
-    """A webhook with its secret, which is shown this once."""
+    """A webhook with its secret, which is shown once."""
 
-    secret: str = Field(examples=["fgs_…"])
+    secret: str | None = Field(examples=["fgs_…"], description="Null for an e-mail address.")
 
     @classmethod
     def of_issued(cls, issued: values.Issued) -> IssuedWebhook:
@@ -133,7 +123,7 @@ class IssuedWebhook(Webhook):
 class ChangedWebhook(Webhook):
     """A webhook after a change."""
 
-    secret: str | None = Field(description="Only if it is new; it is shown this once.")
+    secret: str | None = Field(description="Only if it is new; shown once.")
 
     @classmethod
     def of_changed(cls, changed: values.Changed) -> ChangedWebhook:
@@ -144,14 +134,18 @@ class ChangedWebhook(Webhook):
 class WebhookOrder(Order):
     model_config = example(url="https://hooks.example.org/prices", kinds=["product.price_changed"])
 
-    url: Annotated[PlainText, Field(min_length=1, max_length=MAX_URL)]
+    url: Annotated[PlainText, Field(min_length=1, max_length=MAX_URL)] = Field(
+        description="URL that events are posted to, or `mailto:` and an e-mail address."
+    )
     kinds: list[EventKind] = Field(
-        default_factory=list, max_length=20, description="By default all."
+        default_factory=list,
+        max_length=20,
+        description="All by default; for an e-mail address only `product.alert`.",
     )
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None, description="Only events of this domain."
     )
-    secret: Secret | None = Field(default=None, description="By default a new one is made.")
+    secret: Secret | None = Field(default=None, description="A random secret by default.")
     allow_private: bool = Field(default=False, description="Allow a private address.")
 
     ordered: bool = Field(default=False, description=ORDERED)
@@ -168,7 +162,7 @@ class WebhookOrder(Order):
 
 
 class WebhookPatch(Order):
-    """What to change; what is left out stays."""
+    """Values to change; omitted fields stay."""
 
     model_config = example(kinds=["product.price_changed"], active=True)
 
@@ -177,17 +171,17 @@ class WebhookPatch(Order):
         default_factory=list, max_length=20, description="Empty: all kinds."
     )
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
-        default=None, description="Only events of this domain; null: of all."
+        default=None, description="Only events of this domain; null: of all domains."
     )
     allow_private: bool = Field(default=False, description="Allow a private address.")
     ordered: bool = Field(default=False, description=ORDERED)
-    active: bool = Field(default=True, description="Whether events are sent to it.")
+    active: bool = Field(default=True, description="Whether events are sent.")
     secret: Secret | None = Field(
-        default=None, description="Sign with this from now on; null: a new one is made."
+        default=None, description="Sign with this secret from now on; null: with a random one."
     )
 
     def changes(self) -> WebhookChanges:
-        """What was given; null is a value too."""
+        """The given values; null is a value too."""
         if not self.model_fields_set:
             raise InvalidInput("nothing to change was given")
         given = {name: getattr(self, name) for name in self.model_fields_set}
@@ -199,7 +193,7 @@ class WebhookPatch(Order):
 class SecretOrder(Order):
     model_config = example()
 
-    secret: Secret | None = Field(default=None, description="By default a new one is made.")
+    secret: Secret | None = Field(default=None, description="A random secret by default.")
 
 
 class DisableWebhookOrder(Order):
@@ -212,26 +206,43 @@ class RetryOrder(Order):
     model_config = example()
 
     messages: list[Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]] | None = Field(
-        default=None, min_length=1, max_length=MAX_BULK, description="By default all."
+        default=None, min_length=1, max_length=MAX_BULK, description="All by default."
     )
 
 
-class Delivery(View):
+class Delivery(View, row=webhook.Delivery, hidden=("responses",)):
     """One message to one webhook, and its outcome."""
 
-    id: int
-    event_id: int
-    kind: str | None
-    attempts: int
-    last_error: str | None
-    created_at: Time
-    next_attempt_at: Time
-    sent_at: Time | None
-    given_up_at: Time | None
+
+class DeliveryResponse(View):
+    """The response to one attempt, bounded and without control characters."""
+
+    attempt: int
+    at: Time = Field(description="When the attempt ended.")
+    status: int | None = Field(description="HTTP status or SMTP code; null: no response.")
+    error: str | None
+    seconds: float
+    headers: dict[str, str] = Field(description="First 2 kB, without cookies.")
+    body: str = Field(description="First 2 kB.")
+
+
+class DeliveryDetails(Delivery):
+    """A message with its payload and the responses to it."""
+
+    payload: dict[str, Any] | None = Field(description="Null if the event was deleted.")
+    responses: list[DeliveryResponse] = Field(
+        description="Responses to the last three attempts, newest first."
+    )
+
+    @classmethod
+    def of_message(cls, found: webhook.Delivery, event: webhook.EventContent | None) -> Self:
+        payload = None if event is None else message_content(event)
+        shown = Delivery.of(found).model_dump()
+        return cls.model_validate({**shown, "payload": payload, "responses": found.responses})
 
 
 class TestResult(View):
-    """What the receiver said to a test message."""
+    """The response to a test message."""
 
     taken: bool
     status: int | None
@@ -241,7 +252,7 @@ class TestResult(View):
 
 class RenewedMessages(View):
     webhook_id: int
-    messages: int = Field(description="How many will be sent at once.")
+    messages: int = Field(description="Number of messages that are sent at once.")
 
 
 class RemovedWebhook(View):
@@ -250,10 +261,11 @@ class RemovedWebhook(View):
 
 router = APIRouter()
 
-# the scope is all that is asked of the caller here
+# endpoints only need the scope of the caller
 # ruff: noqa: ARG001
 
 RuleId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+MessageId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT, description="ID of the message.")]
 WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 
 
@@ -267,15 +279,17 @@ async def events(
         Query(
             min_length=1,
             max_length=300,
-            description="Only of this host, of hosts below it, or of the domain that covers it.",
+            description="Only this host, its subdomains, or the domain that covers it.",
         ),
     ] = None,
     product_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
-    since: Annotated[Moment | None, Query(description="With a zone, or in UTC.")] = None,
+    since: Annotated[
+        Moment | None, Query(description="Only events from this time on; UTC without a zone.")
+    ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[CatalogEvent]:
-    """What happened to products and domains, newest first."""
+    """List events of products and domains, newest first."""
     page = await list_events(
         here.database,
         kind=kind,
@@ -322,13 +336,13 @@ async def delete_alert(rule_id: RuleId, here: Here, caller: Operator) -> AlertRu
 async def list_webhooks(
     here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
 ) -> Listed[Webhook]:
-    """Webhooks and how they do, by id."""
+    """List webhooks by ID, with their state."""
     return listed(await here.webhooks.page(cursor=cursor, limit=limit), Webhook.of)
 
 
 @router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
 async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
-    """Tell an address of events from now on. Its secret is in this answer and nowhere else."""
+    """Send events to a URL or an e-mail address. The secret is only in this response."""
 
     async def make(here: Services) -> IssuedWebhook:
         return IssuedWebhook.of_issued(await here.webhooks.add(order.new()))
@@ -338,7 +352,7 @@ async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
 
 @router.get("/webhooks/{webhook_id}", tags=["webhooks"])
 async def show(webhook_id: WebhookId, here: Here, caller: Operator) -> Webhook:
-    """One webhook."""
+    """Show a webhook."""
     return Webhook.of(await here.webhooks.get(webhook_id))
 
 
@@ -346,7 +360,7 @@ async def show(webhook_id: WebhookId, here: Here, caller: Operator) -> Webhook:
 async def change(
     webhook_id: WebhookId, order: WebhookPatch, caller: Admin, once: OnlyOnce
 ) -> Response:
-    """Change a webhook; what is left out stays. A new secret is in this answer and nowhere else."""
+    """Change a webhook; omitted fields stay. A new secret is only in this response."""
     changes = order.changes()
 
     async def make(here: Services) -> ChangedWebhook:
@@ -357,13 +371,13 @@ async def change(
 
 @router.delete("/webhooks/{webhook_id}", tags=["webhooks"])
 async def remove(webhook_id: WebhookId, here: Here, caller: Admin) -> RemovedWebhook:
-    """Forget a webhook, and the messages that wait for it."""
+    """Delete a webhook and its pending messages."""
     return RemovedWebhook(id=(await here.webhooks.remove(webhook_id)).id)
 
 
 @router.post("/webhooks/{webhook_id}/enable", tags=["webhooks"])
 async def enable(webhook_id: WebhookId, here: Here, caller: Admin) -> Webhook:
-    """Tell a webhook of events again, and at once of those that still wait."""
+    """Resume deliveries to a webhook, starting with pending messages."""
     return Webhook.of(await here.webhooks.enable(webhook_id))
 
 
@@ -371,7 +385,7 @@ async def enable(webhook_id: WebhookId, here: Here, caller: Admin) -> Webhook:
 async def disable(
     webhook_id: WebhookId, here: Here, caller: Admin, order: DisableWebhookOrder | None = None
 ) -> Webhook:
-    """Tell a webhook of nothing until it is enabled again."""
+    """Stop deliveries to a webhook until it is enabled again."""
     return Webhook.of(await here.webhooks.disable(webhook_id, order.reason if order else None))
 
 
@@ -384,7 +398,7 @@ async def disable(
 async def rotate_secret(
     webhook_id: WebhookId, caller: Admin, once: OnlyOnce, order: SecretOrder | None = None
 ) -> Response:
-    """Sign with a new secret from the next message on. It is in this answer and nowhere else."""
+    """Sign with a new secret from the next message on. It is only in this response."""
     secret = order.secret if order else None
 
     async def rotate(here: Services) -> IssuedWebhook:
@@ -395,7 +409,7 @@ async def rotate_secret(
 
 @router.post("/webhooks/{webhook_id}/test", tags=["webhooks"])
 async def send(webhook_id: WebhookId, here: Here, caller: Admin) -> TestResult:
-    """Send a test message now, and say what was answered; within ten seconds."""
+    """Send a test message now and show the response; takes up to ten seconds."""
     return TestResult.of(await send_test(here.database, here.settings, webhook_id))
 
 
@@ -408,15 +422,23 @@ async def deliveries(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Listed[Delivery]:
-    """Messages to a webhook, newest first."""
+    """List messages to a webhook, newest first."""
     page = await here.webhooks.deliveries(webhook_id, state=state, cursor=cursor, limit=limit)
     return listed(page, Delivery.of)
+
+
+@router.get("/webhooks/{webhook_id}/deliveries/{message_id}", tags=["webhooks"])
+async def show_delivery(
+    webhook_id: WebhookId, message_id: MessageId, here: Here, caller: Operator
+) -> DeliveryDetails:
+    """Show a message: its payload, and the responses to the last attempts."""
+    return DeliveryDetails.of_message(*await here.webhooks.delivery(webhook_id, message_id))
 
 
 @router.post("/webhooks/{webhook_id}/retry", tags=["webhooks"])
 async def retry(
     webhook_id: WebhookId, here: Here, caller: Admin, order: RetryOrder | None = None
 ) -> RenewedMessages:
-    """Send again what failed, and at once what waits."""
+    """Retry failed messages, and send pending ones at once."""
     done = await here.webhooks.retry(webhook_id, order.messages if order else None)
     return RenewedMessages(webhook_id=webhook_id, messages=done)

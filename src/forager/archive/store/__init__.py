@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
 from psycopg.sql import SQL, Identifier
 
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 # The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
 # closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
@@ -101,8 +101,7 @@ async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str
 
 async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str]:
     """Those of the segments that stay while the transaction lasts: rows may refer to them."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         """
         SELECT name
           FROM archive_segments
@@ -112,7 +111,7 @@ async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str
         """,
         (list(names),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 # --- looking -------------------------------------------------------------------------------------
@@ -123,8 +122,7 @@ async def select_segments(
 ) -> list[SegmentRow]:
     """Segments by name, and thereby by day."""
     of_job: LiteralString = "AND s.job_id = %(job_id)s" if job_id else ""
-    cursor = connection.cursor(row_factory=class_row(SegmentRow))
-    await cursor.execute(
+    return await Rows(connection, SegmentRow).all(
         f"""
         SELECT {COLUMNS}
           FROM archive_segments s
@@ -134,21 +132,18 @@ async def select_segments(
         """,
         {"after": after, "job_id": job_id, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_segment(connection: Connection, name: str) -> SegmentRow | None:
-    cursor = connection.cursor(row_factory=class_row(SegmentRow))
-    await cursor.execute(f"SELECT {COLUMNS} FROM archive_segments s WHERE s.name = %s", (name,))
-    return await cursor.fetchone()
+    return await Rows(connection, SegmentRow).first(
+        f"SELECT {COLUMNS} FROM archive_segments s WHERE s.name = %s", (name,)
+    )
 
 
 async def select_going(connection: Connection) -> list[str]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT name FROM archive_segments WHERE going_at IS NOT NULL ORDER BY name"
     )
-    return await cursor.fetchall()
 
 
 async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
@@ -181,8 +176,7 @@ async def select_referred_names(connection: Connection) -> list[tuple[str, int]]
 
 async def select_some_segments(connection: Connection, *, limit: int) -> list[str]:
     """Segments that hold something, of all ages."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         SELECT name FROM archive_segments
          WHERE records > 0 AND going_at IS NULL
@@ -191,7 +185,6 @@ async def select_some_segments(connection: Connection, *, limit: int) -> list[st
         """,
         (limit,),
     )
-    return await cursor.fetchall()
 
 
 async def select_some_references(
@@ -228,8 +221,7 @@ async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
 
 async def select_unknown(connection: Connection, names: Sequence[str]) -> set[str]:
     """Those that have no row, and that no row refers to."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         f"""
         SELECT s.name
           FROM unnest(%s::text[]) AS s (name)
@@ -238,7 +230,7 @@ async def select_unknown(connection: Connection, names: Sequence[str]) -> set[st
         """,
         (list(names),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
@@ -253,9 +245,7 @@ async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> 
 
 
 async def select_now(connection: Connection) -> datetime:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT now()")
-    now = await cursor.fetchone()
+    now = await Values(connection).first("SELECT now()")
     assert isinstance(now, datetime)
     return now
 
@@ -266,7 +256,7 @@ async def select_now(connection: Connection) -> datetime:
 async def lock_closed_segment(connection: Connection, name: str) -> bool:
     """Lock a segment's row if the segment can no longer be written, and no merge keeps it.
 
-    A lease that has ended never comes back, and whoever wrote under it has committed by then, so
+    A lease that has ended never comes back, and its writer has committed by then, so
     the statements that follow see every reference there will ever be.
     """
     cursor = await connection.execute(

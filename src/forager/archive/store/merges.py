@@ -1,4 +1,4 @@
-"""SQL of merges: one statement per function, no decisions."""
+"""SQL of merges, and of moves to another location: one statement per function, no decisions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.archive.store import (
     IS_REFERRED_TO,
     MAY_BE_WRITTEN,
@@ -17,6 +15,7 @@ from forager.archive.store import (
     referring_tables,
 )
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 NEVER_MERGED: Literal[-1] = -1
 
@@ -41,8 +40,7 @@ async def select_small(
     connection: Connection, *, below: int, owner: str, fewest: int, limit: int
 ) -> list[SmallSegment]:
     """Closed, referenced segments outside merges, if their owner has enough of a tier."""
-    cursor = connection.cursor(row_factory=class_row(SmallSegment))
-    await cursor.execute(
+    return await Rows(connection, SmallSegment).all(
         f"""
         WITH small AS (
             SELECT s.name, s.job_id, s.worker_id, s.bytes, s.records, s.created_at, s.written_at,
@@ -67,7 +65,6 @@ async def select_small(
         """,
         {"below": below, "merged": f"%/{owner}-%", "fewest": fewest, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def claim_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> int:
@@ -116,8 +113,7 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
     """Segments that still exist and can no longer be written."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         f"""
         SELECT s.name
           FROM archive_segments s
@@ -127,7 +123,7 @@ async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]
         """,
         (list(names),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def move_references(
@@ -196,3 +192,69 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
         (f"%/{owner}-%", seconds),
     )
     return cursor.rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class MovableSegment:
+    name: str
+    bytes: int
+    open: bool
+
+
+async def count_unmoved(connection: Connection, place: str) -> int:
+    value = await Values(connection).first(
+        """
+        SELECT count(*) FROM archive_segments
+         WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
+        """,
+        (place,),
+    )
+    return int(value or 0)
+
+
+async def select_unmoved(
+    connection: Connection, place: str, *, after: str, limit: int
+) -> list[MovableSegment]:
+    """Segments of which no copy in that place was checked, by name."""
+    return await Rows(connection, MovableSegment).all(
+        f"""
+        SELECT s.name, s.bytes, {MAY_BE_WRITTEN} AS open
+          FROM archive_segments s
+         WHERE s.going_at IS NULL AND s.moved_to IS DISTINCT FROM %s AND s.name > %s
+         ORDER BY s.name
+         LIMIT %s
+        """,
+        (place, after, limit),
+    )
+
+
+async def mark_moved(connection: Connection, name: str, place: str) -> bool:
+    """Say that a place has all of a segment; not of one that goes."""
+    cursor = await connection.execute(
+        "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
+        (place, name),
+    )
+    return cursor.rowcount > 0
+
+
+async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:
+    """Record that a location no longer has them."""
+    await connection.execute(
+        "UPDATE archive_segments SET moved_to = NULL WHERE name = ANY(%s) AND moved_to = %s",
+        (list(names), place),
+    )
+
+
+async def select_moved(
+    connection: Connection, place: str, *, after: str, limit: int
+) -> list[MovableSegment]:
+    """Segments of which a place had a checked copy, by name."""
+    return await Rows(connection, MovableSegment).all(
+        """
+        SELECT name, bytes, false AS open FROM archive_segments
+         WHERE going_at IS NULL AND moved_to = %s AND name > %s
+         ORDER BY name
+         LIMIT %s
+        """,
+        (place, after, limit),
+    )

@@ -6,8 +6,8 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
@@ -54,6 +54,13 @@ def _crawl(
     file: Annotated[
         Path | None, typer.Option(help="Read start URLs from a file, one per line (- for stdin).")
     ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Start from a saved template; URLs and flags given here replace its values.",
+        ),
+    ] = None,
     source: Annotated[
         str | None, typer.Option(help="Name of the source.", show_default="the host")
     ] = None,
@@ -72,11 +79,11 @@ def _crawl(
 
     Ctrl-C pauses the crawl; `forager resume` continues it.
     """
-
-    starts = [*(urls or []), *_lines(file)]
+    given = {**_template_options(context, template), **options}
+    starts = [*(urls or []), *_lines(file)] or given.get("urls", [])
     if not starts:
         raise typer.BadParameter("give at least one, or --file with some", param_hint="URL")
-    checked = checked_options({"urls": starts, **options})
+    checked = checked_options({**given, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
     settings = flags_of(context).load()
@@ -87,6 +94,15 @@ def _crawl(
             )
         )
     )
+
+
+def _template_options(context: typer.Context, name: str | None) -> dict[str, Any]:
+    if name is None:
+        return {}
+    from forager.access.caller import LOCAL
+    from forager.crawl.templates import get_template
+
+    return with_database(context, lambda db, _: get_template(db, LOCAL, name)).options
 
 
 def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: bool) -> None:
@@ -110,11 +126,18 @@ crawl = with_crawl_flags(_crawl, after="file")
 
 
 def checked_options(given: dict[str, Any]) -> CrawlOptions:
-    """The options of a crawl; what is wrong with them is said in the words of the command line."""
+    """The options of a crawl; errors name the flags of the command line."""
     from forager.crawl.options import crawl_options
 
-    try:
+    with as_flags():
         return crawl_options(given)
+
+
+@contextmanager
+def as_flags() -> Iterator[None]:
+    """Name options in errors as flags of the command line."""
+    try:
+        yield
     except InvalidInput as error:
         raise InvalidInput(_OPTION.sub(_as_flag, error.message), hint=error.hint) from None
 
@@ -167,7 +190,7 @@ async def crawl_in_foreground(
             return OK
         if not asked.created:
             _must_not_wait(job)
-            note("this is its progress; its own options hold, not those given now")
+            note("showing its progress; the options given now are not applied")
         return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
 
 
@@ -263,13 +286,13 @@ def _with_readable_logs(settings: Settings) -> Settings:
 
 
 async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
-    """A crawl of a domain that is tied to another region is watched here, and done there."""
+    """Say that a worker in another region must run the crawl, if its domain is assigned there."""
     from forager.jobs.queue import Queue
 
     region = (await Queue(database, settings).get(job_id)).region
     if region not in (None, settings.region):
         note(
-            f"its domain is tied to the region {region}: a worker of that must run it"
+            f"its domain is assigned to the region {region}, so a worker there must run it"
             f" (forager worker --region {region})"
         )
 

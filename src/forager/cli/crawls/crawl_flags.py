@@ -48,14 +48,16 @@ class RequestOptions:
 
 
 def with_crawl_flags(command: Callable[..., None], *, after: str) -> Callable[..., None]:
-    """Give a command one flag per crawl option; it receives the payload as `options`."""
+    """Give a command one flag per crawl option; it receives those given as `options`."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     place = [parameter.name for parameter in own].index(after) + 1
     kept = [parameter for parameter in own if parameter.name != "options"]
     flags = list(_flags())
 
     def run(**given: Any) -> None:
-        chosen = {flag.name: given.pop(flag.name) for flag in flags}
+        values = {flag.name: given.pop(flag.name) for flag in flags}
+        source_of = given["context"].get_parameter_source
+        chosen = {name: values[name] for name in values if source_of(name).name != "DEFAULT"}
         command(**given, options=_payload(chosen))
 
     return with_signature(run, command, [*kept[:place], *flags, *kept[place:]])
@@ -128,11 +130,9 @@ def _flag(name: str, kind: Any, default: Any, *declared: str, **how: Any) -> ins
 
 
 def _payload(chosen: dict[str, Any]) -> dict[str, Any]:
-    """Options by the names of the fields; what was not given is left out."""
+    """Options by the names of the fields."""
     payload: dict[str, Any] = {}
     for name, value in chosen.items():
-        if value is None or value is False:
-            continue
         if name == HEADER:
             payload["headers"] = parse_headers(value)
         elif name.startswith(NO):

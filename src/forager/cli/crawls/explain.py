@@ -40,7 +40,7 @@ def fetch(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch one URL and show what the crawler sees: headers, timing, robots verdict, redirects."""
+    """Fetch one URL and show headers, timing, redirects and the robots.txt decision."""
     from forager.crawl.explain.probe import probe
 
     options = checked_options(request.payload(url))
@@ -145,9 +145,10 @@ def _show_response(result: Probe) -> None:
 
 def explain(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="URL, in any spelling.")],
+    url: Annotated[str, typer.Argument(help="URL to look up.")],
     job: Annotated[
-        str | None, typer.Option(help="Job to look in.", show_default="the latest that knows it")
+        str | None,
+        typer.Option(help="Job to look in.", show_default="the latest job with this URL"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -68,7 +68,7 @@ def export(
         ),
     ] = STDOUT,
     outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
+        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
     ] = None,
     body: Annotated[
         bool,

@@ -93,7 +93,7 @@ def retry_failed(
     context: typer.Context,
     job_id: JobId,
     reason: Annotated[
-        list[str] | None, typer.Option(help="Only URLs with this reason; may be repeated.")
+        list[str] | None, typer.Option(help="Only URLs with this reason (repeatable).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -160,7 +160,7 @@ def pages(
     context: typer.Context,
     job_id: JobId,
     outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome; may be repeated.")
+        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
     ] = None,
     reason: Annotated[str | None, typer.Option(help="Only URLs with this reason.")] = None,
     status: Annotated[int | None, typer.Option(help="Only URLs with this HTTP status.")] = None,

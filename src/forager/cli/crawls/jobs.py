@@ -39,7 +39,7 @@ def shown_status(job: Job) -> tuple[str, str]:
 def list_jobs(
     context: typer.Context,
     status: Annotated[
-        list[Status] | None, typer.Option(help="Only jobs in this state; may be repeated.")
+        list[Status] | None, typer.Option(help="Only jobs in this state (repeatable).")
     ] = None,
     kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
     source: Annotated[str | None, typer.Option(help="Only jobs of this source.")] = None,
@@ -111,7 +111,7 @@ def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool)
 
 @app.command()
 def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Show everything about one job."""
+    """Show one job in detail."""
     from forager.crawl.report import crawl_report
     from forager.db.database import open_database
     from forager.jobs.queue import Queue
@@ -215,7 +215,7 @@ def events(
 
 @app.command()
 def work(context: typer.Context, as_json: AsJson = False) -> None:
-    """Count jobs by state, and the work they still have."""
+    """Count jobs by state, with their remaining work."""
 
     async def ask(queue: Queue) -> dict[str, Any]:
         return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}

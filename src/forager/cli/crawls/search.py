@@ -46,7 +46,7 @@ class What(StrEnum):
 
 def reindex(
     context: typer.Context,
-    only: Annotated[What | None, typer.Option(help="One of the two indexes.")] = None,
+    only: Annotated[What | None, typer.Option(help="Rebuild only this index.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the indexes of the search engine from PostgreSQL.
@@ -142,7 +142,7 @@ def search(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search what was crawled and published. Put words that begin with - after --.
+    """Search published documents. Words that begin with - go after --.
 
     `forager search -- reindex` searches for the word; `forager search reindex` is a command.
     """

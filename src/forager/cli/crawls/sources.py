@@ -37,9 +37,9 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create and change sources as a file declares them, and crawl those.
+    """Create or update the sources that a file declares, and crawl them.
 
-    Applying a file again changes nothing. Sources that are not in it are left as they are.
+    Applying a file again changes nothing. Sources that the file does not list are not changed.
     """
     from forager.crawl.declared import Action, apply_plan, plan_sources, read_source_file
     from forager.jobs.kinds import load_kinds
@@ -94,7 +94,8 @@ SourceId = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Name of the source; by default its host.")
 ]
 Number = Annotated[
-    int | None, typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="A generation.")
+    int | None,
+    typer.Argument(metavar="[GENERATION]", min=1, max=2**31 - 1, help="Number of the generation."),
 ]
 
 
@@ -189,7 +190,7 @@ def diff(
 
 @app.command()
 def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
-    """Check what extraction keeps of the published pages; reads them again from the archive."""
+    """Compare published pages with their archived responses to find lost content."""
     from forager.archive.options import archive_options
     from forager.documents.check import SourceCheck, check_source
 
@@ -300,10 +301,11 @@ def set_(
         int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
     ] = None,
     max_shrink: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Max page drop: 0.2 is a fifth.")
+        float | None, typer.Option(min=0, max=1, help="Maximum drop in pages: 0.2 is 20 %.")
     ] = None,
     max_failed: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Max failure rate of the fetched URLs.")
+        float | None,
+        typer.Option(min=0, max=1, help="Maximum failure rate of fetched URLs, from 0 to 1."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -75,7 +75,7 @@ class DomainOptions:
         "Whether its tasks may reach private addresses.", "--allow-private/--no-allow-private"
     )
     region: str | None = option(
-        "Only workers of this region crawl it; `default`: workers of all regions.",
+        "Only workers in this region crawl it; `default`: all workers.",
         metavar="NAME|default",
     )
     render: str | None = option(
@@ -84,8 +84,7 @@ class DomainOptions:
         metavar="auto|always|never|default",
     )
     render_url: list[str] | None = option(  # noqa: RUF009 - a field, as those above
-        "Always render URLs that match this pattern, such as /app/*; repeat for several,"
-        " `default`: none.",
+        "Always render URLs that match this pattern, such as /app/* (repeatable); `default`: none.",
         metavar="PATTERN|default",
     )
 
@@ -135,7 +134,7 @@ def list_(
 
 @app.command()
 def show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Show the domain that applies to a host: its own, or the nearest above it."""
+    """Show the domain settings of a host: its own, or those of its nearest parent domain."""
     _show(with_domains(context, lambda domains: domains.get(host)), as_json)
 
 

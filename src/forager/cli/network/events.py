@@ -48,7 +48,9 @@ def list_(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="WHEN", help="Only events since: 2d, 12h, or 2026-01-31T12:00Z."),
+        typer.Option(
+            metavar="WHEN", help="Only events since this time: 2d, 12h, or 2026-01-31T12:00Z."
+        ),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
@@ -112,7 +114,14 @@ def _availability(payload: Payload) -> str:
 
 def _alert(payload: Payload) -> str:
     rule = payload.get("rule") or {}
-    return f"{str(rule.get('kind')).replace('_', ' ')}: {_price(payload)}"
+    variant = f" of {payload['variant']}" if payload.get("variant") else ""
+    return f"{str(rule.get('kind')).replace('_', ' ')}{variant}: {_price(payload)}"
+
+
+def _variant(payload: Payload) -> str:
+    old, new = (_plain(payload, name) for name in ("old_availability", "availability"))
+    stock = "" if old == new else f", {old or 'unknown'} -> {new or 'unknown'}"
+    return f"{_price(payload)} ({payload.get('variant')}{stock})"
 
 
 def _degraded(payload: Payload) -> str:
@@ -147,6 +156,7 @@ _WORDS: dict[str, Callable[[Payload], str]] = {
     "product.added": _added,
     "product.price_changed": _price,
     "product.availability_changed": _availability,
+    "product.variant_changed": _variant,
     "product.alert": _alert,
     "parser.degraded": _degraded,
     "parser.trial_ended": _trial_ended,

@@ -43,17 +43,17 @@ Region = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|default",
-        help="Only workers of this region go through it; `default`: all of them.",
+        help="Only workers in this region use it; `default`: all workers.",
     ),
 ]
 Cost = Annotated[
     str | None,
     typer.Option(
-        metavar="AMOUNT/UNIT|default", help="Price: 0.002/request or 3.50/GB; `default`: not known."
+        metavar="AMOUNT/UNIT|default", help="Price: 0.002/request or 3.50/GB; `default`: unknown."
     ),
 ]
 Currency = Annotated[
-    str | None, typer.Option(metavar="USD", help="Of the cost.", show_default="USD")
+    str | None, typer.Option(metavar="USD", help="Currency of the cost.", show_default="USD")
 ]
 
 
@@ -203,17 +203,19 @@ def list_(
 @app.command("test")
 def check(
     context: typer.Context,
-    which: Annotated[str, typer.Argument(metavar="ID|all", help="A proxy's id, or all of them.")],
+    which: Annotated[str, typer.Argument(metavar="ID|all", help="Proxy ID, or `all`.")],
     url: Annotated[
         str | None,
-        typer.Option(help="Fetch this through the proxy; without it, see whether it answers."),
+        typer.Option(
+            help="URL to fetch through the proxy; by default only the connection is tested."
+        ),
     ] = None,
     allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow the URL to be at a private address.")
+        bool, typer.Option("--allow-private", help="Allow a private address for the URL.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go through proxies and show how long it took. A failing one that works is used again."""
+    """Test proxies and show the response time. A failed proxy that works again is used again."""
     options = _client_options(context, allow_private)
     tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
     if as_json:

@@ -15,6 +15,7 @@ from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
 from forager.cli.output import (
     Columns,
     counted,
+    json_bytes,
     long_time,
     note,
     plain,
@@ -48,12 +49,14 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-WebhookId = Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="A webhook.")]
+WebhookId = Annotated[
+    int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="ID of the webhook.")
+]
 SecretFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file with the secret that messages are signed with; - reads standard input."
-        " Without it, a new one is made and shown once."
+        help="File with the secret that messages are signed with; - for standard input."
+        " Without it, a random secret is created and shown once."
     ),
 ]
 
@@ -61,10 +64,18 @@ SecretFile = Annotated[
 @app.command()
 def add(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="URL that events are posted to.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="URL that events are posted to, or mailto:ADDRESS for e-mail."
+        ),
+    ],
     kind: Annotated[
         list[str] | None,
-        typer.Option(help="Only events of this kind; may be repeated.", show_default="all"),
+        typer.Option(
+            help="Only events of this kind (repeatable).",
+            show_default="all; for e-mail product.alert",
+        ),
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
     allow_private: AllowPrivate = False,
@@ -72,7 +83,7 @@ def add(
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send events to a webhook URL. Its secret is shown once, and stored encrypted."""
+    """Send events to a URL or an e-mail address. A secret is shown once and stored encrypted."""
     from forager.webhooks.service import NewWebhook
 
     new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private, ordered)
@@ -110,9 +121,7 @@ def set_(
     url: Annotated[str | None, typer.Option(help="URL that events are posted to.")] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(
-            "--events", metavar="KIND|all", help="Only events of this kind; may be repeated."
-        ),
+        typer.Option("--events", metavar="KIND|all", help="Only events of this kind (repeatable)."),
     ] = None,
     domain: Annotated[
         str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
@@ -159,7 +168,7 @@ def remove(
 
     async def ask(webhooks: Webhooks) -> Webhook:
         found = await webhooks.get(webhook)
-        confirm(f"Remove {found.url} with {counted(found.waiting, 'waiting message')}?", yes=yes)
+        confirm(f"Remove {found.url} with {counted(found.waiting, 'pending message')}?", yes=yes)
         return await webhooks.remove(webhook)
 
     found = with_webhooks(context, ask)
@@ -207,7 +216,7 @@ def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
     if as_json:
         show_json({"taken": posted.taken, **plain(posted)})
     else:
-        what = "taken" if posted.error is None else f"not taken: {posted.error}"
+        what = "accepted" if posted.error is None else f"failed: {posted.error}"
         say(f"{what} ({posted.seconds * 1000:.0f} ms)")
     if not posted.taken:
         raise typer.Exit(FAILED)
@@ -230,7 +239,35 @@ def deliveries(
         context,
         lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
     )
-    return show_list(page, as_json, DELIVERY_COLUMNS, none="There are no such messages.")
+    return show_list(page, as_json, DELIVERY_COLUMNS, none="No messages found.")
+
+
+@app.command()
+def delivery(
+    context: typer.Context,
+    webhook: WebhookId,
+    message: Annotated[
+        int, typer.Argument(metavar="MESSAGE", min=1, max=2**63 - 1, help="ID of the message.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show a message: its payload, and the responses to the last attempts."""
+    from forager.webhooks.delivery import message_content
+
+    found, event = with_webhooks(context, lambda webhooks: webhooks.delivery(webhook, message))
+    payload = None if event is None else message_content(event)
+    if as_json:
+        return show_json({**plain(found), "payload": payload})
+    facts = {"message": found.id, "kind": found.kind, "state": _delivery_state(found)[0]}
+    show_facts({**facts, "created": long_time(found.created_at)})
+    say("\nPayload", "bold")
+    say("deleted" if payload is None else json_bytes(payload).decode().rstrip())
+    for each in found.responses:
+        say(f"\nAttempt {each['attempt']}, {each['at']} ({each['seconds']:g} s)", "bold")
+        say(each["error"] or f"accepted with {each['status']}")
+        say("\n".join(f"{name}: {value}" for name, value in each["headers"].items()))
+        say(each["body"])
+    return None
 
 
 @app.command()
@@ -285,8 +322,10 @@ def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
     if as_json:
         return show_json({**plain(issued.webhook), "secret": issued.secret})
     say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
+    if issued.secret is None:
+        return note("E-mail needs the settings FORAGER_SMTP_URL and FORAGER_SMTP_FROM.")
     say(f"secret: {issued.secret}")
-    return note("It is not shown again. Receivers check signatures with it.")
+    return note("It is not shown again. Receivers verify signatures with it.")
 
 
 def show_webhook(webhook: Webhook) -> None:
@@ -294,7 +333,7 @@ def show_webhook(webhook: Webhook) -> None:
         "id": webhook.id,
         "url": webhook.url,
         "state": _state(webhook)[0],
-        "tells": _wants(webhook),
+        "events": _wants(webhook),
         "private": "addresses allowed" if webhook.allow_private else "",
         "order": "in order for each product" if webhook.ordered else "",
         "waiting": webhook.waiting,
@@ -308,7 +347,7 @@ def _state(webhook: Webhook) -> tuple[str, str]:
     if not webhook.is_active:
         return f"disabled: {webhook.disabled_reason}", "yellow"
     if webhook.rests_until is not None:
-        return f"failing; next try {short_time(webhook.rests_until)}", "red"
+        return f"failing; next attempt {short_time(webhook.rests_until)}", "red"
     if webhook.failures:
         return f"failing: {webhook.failures} in a row", "yellow"
     return "active", "green"
@@ -333,7 +372,7 @@ def _delivery_state(delivery: Delivery) -> tuple[str, str]:
         return f"sent {short_time(delivery.sent_at)}", "green"
     if delivery.given_up_at is not None:
         return "failed", "red"
-    return f"next try {short_time(delivery.next_attempt_at)}", "yellow"
+    return f"next attempt {short_time(delivery.next_attempt_at)}", "yellow"
 
 
 DELIVERY_COLUMNS: Columns = {

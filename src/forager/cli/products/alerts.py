@@ -35,17 +35,19 @@ def add(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What triggers the rule.")],
     percent: Annotated[
-        str | None, typer.Option(help="price_drop: at least this many percent.")
+        str | None, typer.Option(help="For price_drop: minimum drop in percent.")
     ] = None,
-    amount: Annotated[str | None, typer.Option(help="price_below: this amount.")] = None,
+    amount: Annotated[
+        str | None, typer.Option(help="For price_below: prices below this amount.")
+    ] = None,
     currency: Annotated[
         str | None, typer.Option(metavar="CODE", help="Only prices in this currency.")
     ] = None,
     days: Annotated[
         int | None,
         typer.Option(
-            help="new_low: lower than all prices of these days. price_drop: compare with their"
-            " highest price instead of the last one."
+            help="For new_low: number of days to compare with. For price_drop: compare with"
+            " the highest price of these days instead of the last one."
         ),
     ] = None,
     product: Annotated[str | None, typer.Option(help="One product, by its ID or URL.")] = None,
@@ -97,7 +99,9 @@ def list_(
 @app.command()
 def delete(
     context: typer.Context,
-    rule: Annotated[int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="An alert rule.")],
+    rule: Annotated[
+        int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="ID of the alert rule.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Delete an alert rule. Its past events stay."""

@@ -182,7 +182,7 @@ def list_(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """List dead letters by cause, and the newest one by one."""
+    """List dead letters by cause, then the newest individually."""
     from forager.tasks import dead_letters as letters
 
     wanted = letters.letter_filter(cause=cause, domain=domain)

@@ -22,8 +22,8 @@ app = typer.Typer(
     help="Site parsers: write, test, compare, roll out and roll back.", no_args_is_help=True
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A parser's name.")]
-Version = Annotated[str, typer.Argument(metavar="VERSION", help="One of its versions.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the parser.")]
+Version = Annotated[str, typer.Argument(metavar="VERSION", help="Version of the parser.")]
 Module = Annotated[
     list[str] | None,
     typer.Option("--module", help="Also load the parsers of this module or file (repeatable)."),
@@ -113,7 +113,7 @@ def backtest(
     ] = None,
     domain: Annotated[str | None, typer.Option(help="Only pages of this domain.")] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="All pages that are kept, not the newest of each.")
+        bool, typer.Option("--history", help="All stored pages, not only the newest of each URL.")
     ] = False,
     limit: Annotated[
         int, typer.Option(min=1, max=10_000_000, help="Maximum number of pages to read.")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from forager.amounts import amount_text
 from forager.cli.output import (
     Columns,
     duration,
@@ -19,7 +20,6 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
-from forager.products.export import amount_text
 from forager.products.price_history import PriceEntry
 from forager.products.record import ProductRecord
 from forager.products.service import ProductDetails, Stats

@@ -45,14 +45,14 @@ class ProductOptions:
     max_price: str | None = option("Maximum price.", metavar="AMOUNT")
     currency: str | None = option("Only products priced in this currency.", metavar="CODE")
     availability: Annotated[
-        list[str] | None, typer.Option(help="in_stock, out_of_stock, …; may be repeated.")
+        list[str] | None, typer.Option(help="in_stock, out_of_stock, … (repeatable).")
     ] = None
     min_rating: str | None = option("Minimum rating.", metavar="STARS")
     brand: str | None = option("Only this brand.")
     category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
     domain: str | None = option("Only this host, its subdomains, or the domain that covers it.")
     changed_since: str | None = option(
-        "Changed since: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+        "Only products changed since this time: 2d, 12h, 2026-01-31T12:00Z.", metavar="WHEN"
     )
     problems: bool | None = option(
         "Only products with, or without, problems.", "--problems/--no-problems"
@@ -171,7 +171,7 @@ app.command()(track)
 app.command("archive")(archive)
 app.command("restore")(restore)
 
-Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="A product's id or URL.")]
+Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
 class Order(StrEnum):
@@ -204,7 +204,7 @@ def list_(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """List products, the newest first; products without a price come last in orders by price."""
+    """List products, newest first. Sorted by price, those without a price come last."""
     from forager.cli.products import product_views as views
     from forager.products import filters
     from forager.products import service as products
@@ -235,10 +235,11 @@ def history(
     context: typer.Context,
     product: Which,
     variant: Annotated[
-        str | None, typer.Option(help="Of this variant: its SKU, or its GTIN, URL or name.")
+        str | None, typer.Option(help="Only this variant, by SKU, GTIN, URL or name.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Changes since: 30d, 2026-01-31.")
+        str | None,
+        typer.Option(metavar="WHEN", help="Only changes since this time: 30d, 2026-01-31."),
     ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
@@ -270,7 +271,7 @@ def search(
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search names, brands, categories and descriptions. Put words that begin with - after --."""
+    """Search names, brands, categories and descriptions. Words that begin with - go after --."""
     from forager.cli.products import product_views as views
     from forager.index.engine import open_engine
     from forager.products.search import search_products
@@ -310,16 +311,17 @@ def export(
     ] = False,
     offers: Annotated[
         bool,
-        typer.Option("--offers", help="Write one row per offer of another shop instead."),
+        typer.Option("--offers", help="Write one row per matching offer of another shop instead."),
     ] = False,
     columns: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,…|all", help="Columns of products.", show_default="those of lists"
+            metavar="NAME,…|all", help="Columns to write.", show_default="those of `products list`"
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="With --history: changes since.")
+        str | None,
+        typer.Option(metavar="WHEN", help="With --history: only changes since this time."),
     ] = None,
     *,
     options: ProductOptions,
@@ -367,7 +369,7 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
 def offers(
     context: typer.Context,
     which: Annotated[
-        str, typer.Argument(metavar="GTIN|PRODUCT", help="A GTIN, or a product's id or URL.")
+        str, typer.Argument(metavar="GTIN|PRODUCT", help="GTIN, or product ID or URL.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -384,11 +386,16 @@ def offers(
 def changes(
     context: typer.Context,
     options: ProductOptions,
-    since: Annotated[str, typer.Option(metavar="WHEN", help="Since: 7d, 12h, 2026-01-31.")] = "7d",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN", help="Compare with the prices at this time: 7d, 12h, 2026-01-31."
+        ),
+    ] = "7d",
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List the largest price changes in percent, compared with the price at a time."""
+    """List the largest price changes in percent since a given time."""
     from forager.cli.products import product_views as views
     from forager.products.price_history import largest_changes
 
@@ -412,7 +419,7 @@ def image(
     output: Output = STDOUT,
     force: Force = False,
 ) -> None:
-    """Write the stored file of one of a product's images."""
+    """Save a stored image of a product."""
     from forager.products.lookup import image_of
 
     refuse_terminal(output, "an image")

@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-app = typer.Typer(
-    help="Tracked pages: what is due, what happened, holds, recrawls.", no_args_is_help=True
-)
+app = typer.Typer(help="Tracked pages: due times, outcomes, holds, recrawls.", no_args_is_help=True)
 
 Statuses = Annotated[
-    list[TaskStatus] | None, typer.Option("--status", help="Only tasks in this state; repeatable.")
+    list[TaskStatus] | None, typer.Option("--status", help="Only tasks in this state (repeatable).")
 ]
 Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * matches anything.")]
 
@@ -103,7 +101,7 @@ def list_(
 @app.command()
 def show(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="A task's number, or its URL.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")],
     as_json: AsJson = False,
 ) -> None:
     """Show one task: its next visit, why it is not running now, and its last attempts."""
@@ -116,8 +114,10 @@ def show(
 @app.command()
 def page(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="A task's number, or its URL.")],
-    visit: Annotated[int, typer.Option(min=1, help="1 is the newest stored response.")] = 1,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")],
+    visit: Annotated[
+        int, typer.Option(min=1, help="Number of the visit; 1 is the newest stored response.")
+    ] = 1,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
@@ -220,7 +220,7 @@ def set_(
         typer.Option(
             metavar="auto|always|never|default",
             help="Render pages in a browser: those without a price (auto), always, or never;"
-            " `default`: as the domain says.",
+            " `default`: the setting of the domain.",
         ),
     ] = None,
     as_json: AsJson = False,

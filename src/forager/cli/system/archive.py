@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Archived raw responses: list, verify, move, delete.")
 
 Answer = TypeVar("Answer")
-Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="A segment's name.")]
+Segment = Annotated[str, typer.Argument(metavar="SEGMENT", help="Name of the segment.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def list_all(
     cursor: Annotated[str, typer.Option(help="Return segments after this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List segments, oldest first: size, records, how many rows refer to them, age, job."""
+    """List segments, oldest first: size, records, references, age, job."""
     from forager.archive.deletion import list_segments
     from forager.jobs.queue import Queue
 
@@ -203,11 +203,11 @@ def prune(
 @app.command()
 def read(
     context: typer.Context,
-    ref: Annotated[str, typer.Argument(metavar="REF", help="SEGMENT:OFFSET:LENGTH")],
+    ref: Annotated[str, typer.Argument(metavar="REF", help="Reference: SEGMENT:OFFSET:LENGTH.")],
     only_body: Annotated[bool, typer.Option("--body", help="Print only the body.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print one archived response: its status, its headers and its body."""
+    """Print one archived response: status, headers and body."""
     from forager.archive.options import archive_options
     from forager.archive.reader import read_response
     from forager.archive.segment import parse_ref

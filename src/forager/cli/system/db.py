@@ -55,7 +55,7 @@ def current(context: typer.Context, as_json: AsJson = False) -> None:
 
 @app.command()
 def stop(context: typer.Context) -> None:
-    """Stop the embedded server, which otherwise lingers for a while after the last command."""
+    """Stop the embedded server; it keeps running for a while after the last command."""
     from forager.db.embedded import stop_lingering
 
     settings = flags_of(context).load()
@@ -68,9 +68,9 @@ def stop(context: typer.Context) -> None:
 @app.command()
 def upgrade(
     context: typer.Context,
-    revision: Annotated[str, typer.Argument(help="Version to go to.")] = "head",
+    revision: Annotated[str, typer.Argument(help="Target version.")] = "head",
 ) -> None:
-    """Bring the schema to this Forager's version. Every start does this too."""
+    """Upgrade the schema to the version that this Forager needs. Every start does this too."""
     from forager.db import schema
 
     with _server_url(context) as url:
@@ -81,12 +81,10 @@ def upgrade(
 @app.command()
 def downgrade(
     context: typer.Context,
-    revision: Annotated[
-        str, typer.Argument(help="Version to go back to; `base` removes everything.")
-    ],
+    revision: Annotated[str, typer.Argument(help="Target version; `base` removes everything.")],
     yes: Yes = False,
 ) -> None:
-    """Undo schema changes, for an older Forager. Data that it cannot hold is deleted."""
+    """Downgrade the schema for an older Forager. Data that it cannot store is deleted."""
     from forager.db import schema
 
     confirm(f"Go back to schema {revision}, and delete what it cannot hold?", yes=yes)

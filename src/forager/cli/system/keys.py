@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
-KeyId = Annotated[str, typer.Argument(metavar="KEY", help="A key's id.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key ID.")]
 STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
 NO_LIMIT = "no limit"
 

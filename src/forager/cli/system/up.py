@@ -14,7 +14,7 @@ from forager.cli.output import note, write
 from forager.cli.running import run, run_until_stopped
 from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
-from forager.mcp.clients import Client, client_config
+from forager.mcp.transports import Client, client_config
 
 if TYPE_CHECKING:
     from forager.settings import Settings
@@ -36,8 +36,8 @@ def up(
 ) -> None:
     """Run everything on this machine.
 
-    That is the database, unless one is configured, a worker for jobs and tasks, the scheduler, the
-    API and the dashboard.
+    This starts the database (unless one is configured), a worker for jobs and tasks, the
+    scheduler, the API and the dashboard.
     """
     settings = flags_of(context).load(
         quiet=False, worker_capacity=capacity, api_host=host, api_port=port
@@ -50,7 +50,7 @@ def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
 
     Ctrl-C or SIGTERM lets requests in progress finish; a second Ctrl-C stops at once.
 
-    Without any key it listens on loopback only, where everyone is an admin.
+    Without an API key it listens only on loopback, where every caller is an admin.
     """
     import uvloop
 

@@ -16,9 +16,12 @@ from forager.cli.running import run, run_until_stopped, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from forager.db.database import Database
     from forager.jobs.job import Recovered
     from forager.services.service import Service
+    from forager.services.status import ProcessIdentity
     from forager.settings import Settings
     from forager.tasks.task import RecoveredTask
 
@@ -28,7 +31,7 @@ Region = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Region of this worker: it also runs work of this region.",
+        help="Region of this worker, which also runs work assigned to that region.",
         show_default="setting",
     ),
 ]
@@ -132,11 +135,13 @@ async def run_worker(
 
 def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
     from forager.jobs.supervisor import Supervisor
+    from forager.render.finding import find_browser
     from forager.tasks.workers.supervisor import TaskSupervisor
 
     parts: list[Part] = []
     if jobs:
-        parts.append(Supervisor(database, settings))
+        renders = find_browser(settings).path is not None
+        parts.append(Supervisor(database, settings, renders=renders))
     if tasks:
         parts.append(TaskSupervisor(database, settings, _program(settings)))
     return parts
@@ -185,7 +190,7 @@ def scheduler(context: typer.Context, once: Once = False, as_json: AsJson = Fals
     from forager.tasks.scheduler import Scheduler
 
     if not once:
-        return _run_services(context, "scheduler", _scheduling)
+        return _run_services(context, "scheduler", scheduler_services)
     tick = with_database(context, lambda db, settings: Scheduler(db, settings).run_once())
     if as_json:
         return show_json(tick)
@@ -221,14 +226,15 @@ async def _recover(
     )
 
 
-def _scheduling(database: Database, settings: Settings) -> list[Service]:
+def scheduler_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
     from forager.dispatch.services import dispatch_services
     from forager.tasks.scheduler import Scheduler
 
-    return [Scheduler(database, settings).service(), *dispatch_services(database, settings)]
+    dispatching = dispatch_services(database, settings, process_id)
+    return [Scheduler(database, settings).service(), *dispatching]
 
 
-def _watching(database: Database, settings: Settings) -> list[Service]:
+def _watching(database: Database, settings: Settings, _process_id: UUID) -> list[Service]:
     from forager.jobs.watchdog import Watchdog
     from forager.outbox.recovery import OutboxRecovery
     from forager.tasks.workers.recovery import TaskRecovery
@@ -238,33 +244,38 @@ def _watching(database: Database, settings: Settings) -> list[Service]:
 
 
 def _run_services(
-    context: typer.Context, command: str, make: Callable[[Database, Settings], Iterable[Service]]
+    context: typer.Context,
+    command: str,
+    make: Callable[[Database, Settings, UUID], Iterable[Service]],
 ) -> None:
     """Run services until Ctrl-C or SIGTERM."""
     from forager.db.database import open_database
+    from forager.processes.identity import process_name
+    from forager.services.report import identify
 
     settings = flags_of(context).load(quiet=False)
 
     async def work() -> None:
         async with open_database(settings, name=f"forager {command}", linger=False) as database:
-            await _run_until_signal(database, settings, command, make(database, settings))
+            identity = identify(command, process_name())
+            services = make(database, settings, identity.id)
+            await _run_until_signal(database, settings, identity, services)
 
     run(work())
 
 
 async def _run_until_signal(
-    database: Database, settings: Settings, command: str, services: Iterable[Service]
+    database: Database, settings: Settings, identity: ProcessIdentity, services: Iterable[Service]
 ) -> None:
     from forager.logs import get_logger
-    from forager.processes.identity import process_name
-    from forager.services.report import identify, run_services
+    from forager.services.report import run_services
 
     stopping = asyncio.Event()
 
     async def until_stopped() -> None:
         # logged from here, when signals are handled already
-        get_logger(command).info(f"{command} started")
+        get_logger(identity.command).info(f"{identity.command} started")
         await stopping.wait()
 
-    async with run_services(database, settings, identify(command, process_name()), services):
+    async with run_services(database, settings, identity, services):
         await run_until_stopped(until_stopped(), stopping.set)

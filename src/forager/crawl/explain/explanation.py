@@ -1,4 +1,4 @@
-"""What became of a URL, why, and what would happen now: what every crawl must be able to answer."""
+"""The outcome of a URL, the reason, and whether it would be fetched now."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from uuid import UUID
 
 from forager.archive.storage import Storage
 from forager.crawl.explain import store
-from forager.crawl.explain.outlook import Outlook, outlook
+from forager.crawl.explain.outlook import Outlook, domain_of, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import first_urls
 from forager.crawl.options import CrawlOptions, crawl_options
-from forager.crawl.report import rounded_time
+from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
 from forager.documents.page import CarriedPage, carried_page
@@ -31,6 +31,7 @@ from forager.extract.urls import (
 from forager.fetch.response import agent_header
 from forager.hints import Hint
 from forager.jobs.job import Job
+from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
@@ -40,7 +41,7 @@ from forager.tasks.task import Attempt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedAs:
-    """The task of a URL, why it does not run now, and how it went the last time."""
+    """The task of a URL, why it is not running now, and the outcome of its last visit."""
 
     task_id: int
     status: str
@@ -79,7 +80,7 @@ RECENT_CRAWLS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastFate:
-    """How one crawl has settled a URL."""
+    """The outcome of a URL in one crawl."""
 
     job_id: UUID
     outcome: str
@@ -93,7 +94,7 @@ class PastFate:
 async def url_history(
     connection: Connection, url: NormalisedUrl, *, user_id: UUID | None = None
 ) -> list[PastFate]:
-    """How each of the newest crawls (of an owner) that has settled it did so, the newest first."""
+    """The outcomes in the latest crawls (of an owner), newest first."""
     jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
     fates = await store.select_settled(connection, jobs, url_key(url))
     return [_past(fate) for fate in sorted(fates, key=lambda fate: jobs.index(fate.job_id))]
@@ -128,7 +129,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
-    """How many pages say nearly the same as one, and the first of them."""
+    """The number of pages with nearly the same text as one, and the first of them."""
 
     pages: int
     urls: list[str]
@@ -167,7 +168,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the tables of crawls know of a URL."""
+    """The rows of a URL in the tables of crawls."""
 
     job_id: UUID | None
     fate: Fate | None
@@ -194,10 +195,10 @@ async def explain(
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
-    async with database.connection() as connection:
-        known = await _look_up(connection, normalised, job_id, user_id)
+    known = await database.run(_look_up, normalised, job_id, user_id)
     job = await queue.get(known.job_id) if known.job_id else None
     fate = known.fate
+    waits = await _waits(database, job)
     return Explanation(
         url=url,
         normalised=normalised,
@@ -205,13 +206,13 @@ async def explain(
         job_id=known.job_id,
         verdict=fate.outcome if fate else NEVER_SEEN,
         reason=fate.reason if fate else None,
-        words=_words(fate, job) if fate and job else _why_never_seen(normalised, job),
+        words=_words(fate, job, waits) if fate and job else _why_never_seen(normalised, job, waits),
         duplicate_of=fate.duplicate_of if fate else None,
         carried_over=known.carried_over,
         http_status=fate.http_status if fate else None,
         depth=fate.depth if fate else None,
         attempts=fate.attempts if fate else None,
-        rendering=_rendering(fate, _options(job)) if fate else None,
+        rendering=await _rendering(database, fate, _options(job)) if fate else None,
         near_duplicates=known.near_duplicates,
         found_by=_way(fate, known.ancestors) if fate else [],
         outlook=await _outlook(database, queue, normalised, job),
@@ -292,10 +293,20 @@ def _way(fate: Fate, ancestors: list[tuple[str, str]]) -> list[Step]:
     return [Step(*step) for step in [*reversed(ancestors), (fate.url, fate.via)]]
 
 
-def _words(fate: Fate, job: Job) -> str:
+async def _waits(database: Database, job: Job | None) -> str | None:
+    """What the crawl itself waits for."""
+    if job is None or job.status is not Status.PENDING:
+        return None
+    async with database.connection() as connection:
+        return (await workers_awaited(connection, [job]))[job.id]
+
+
+def _words(fate: Fate, job: Job, waits: str | None) -> str:
     if fate.outcome == "pending":
+        if waits:
+            return f"the crawl is {waits}"
         if job.stop_reason:
-            return f"the crawl stopped ({job.stop_reason}) before it was this URL's turn"
+            return f"the crawl stopped ({job.stop_reason}) before it reached this URL"
         if fate.not_before is not None:
             return _words_of_retry(fate.attempts, fate.not_before)
         return "it is waiting for its turn"
@@ -304,17 +315,20 @@ def _words(fate: Fate, job: Job) -> str:
     return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
 
 
-def _rendering(fate: Fate, options: CrawlOptions | None) -> str | None:
+async def _rendering(database: Database, fate: Fate, options: CrawlOptions | None) -> str | None:
     if fate.rendering is not None:
         return fate.rendering
     if fate.outcome != Outcome.FETCHED or options is None:
         return None
     if options.render is RenderMode.NEVER:
         return "not rendered: the crawl was started with --render never"
+    domain = await domain_of(database, options.seeds[0])
+    if options.render is RenderMode.AUTO and domain is not None and domain.render == "never":
+        return f"not rendered: the domain {domain.domain_name} is set to render never"
     return "not rendered: its static response has the content"
 
 
-def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:
+def _why_never_seen(url: NormalisedUrl, job: Job | None, waits: str | None) -> str:
     if job is None:
         return "there has been no crawl yet"
     options = _options(job)
@@ -326,6 +340,8 @@ def _why_never_seen(url: NormalisedUrl, job: Job | None) -> str:
     rule = scope.verdict(url).rule
     if rule is not None:
         return f"it would not be crawled: {rule.words}"
+    if waits and job.started_at is None:
+        return f"the crawl has not started: it is {waits}"
     return "no page that the crawl has read leads to it"
 
 

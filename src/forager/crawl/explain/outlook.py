@@ -1,4 +1,4 @@
-"""What would happen to a URL if it were asked for now, check by check; nobody is asked for it."""
+"""Whether a URL would be fetched now, check by check, without sending a request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One of the things that are asked before a URL is fetched, and what comes of it."""
+    """One check before a URL is fetched, and its result."""
 
     name: str
     answer: Answer
@@ -41,7 +41,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """All checks, in the order in which a crawl makes them; the worst of them decides."""
+    """All checks, in the order of a crawl; the strictest result decides."""
 
     answer: Answer
     words: str
@@ -57,7 +57,7 @@ async def outlook(
     robots = await _robots(
         database, url, agent, ignored=options is not None and options.ignore_robots
     )
-    domain = await _domain(database, host_of(url))
+    domain = await domain_of(database, url)
     checks = [
         _address(url, options, domain),
         *([] if options is None else [_scope(url, options)]),
@@ -113,8 +113,7 @@ class _Robots:
 
 async def _robots(database: Database, url: NormalisedUrl, agent: str, *, ignored: bool) -> _Robots:
     origin = origin_of(url)
-    async with database.connection() as connection:
-        kept, now = await robots_store.select_robots(connection, origin)
+    kept, now = await database.run(robots_store.select_robots, origin)
     if ignored:
         return _Robots(Check("robots", Answer.YES, "the crawl ignores robots.txt"))
     if kept is None:
@@ -130,27 +129,27 @@ def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
     found = rules.verdict(url, agent)
     answer = Answer.YES if found.allowed else Answer.NO
     if found.line is None:
-        return Check("robots", answer, "no rule of robots.txt is about it")
+        return Check("robots", answer, "no robots.txt rule applies")
     return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
 
 
-async def _domain(database: Database, host: str) -> Domain | None:
+async def domain_of(database: Database, url: str) -> Domain | None:
     try:
-        return await Domains(database).get(host)
+        return await Domains(database).get(host_of(url))
     except NotFound:
         return None
 
 
 def _host(domain: Domain | None) -> Check:
     if domain is None:
-        return Check("host", Answer.YES, "nothing is set for its host, and nothing was asked of it")
+        return Check("host", Answer.YES, "no settings for its host, and no requests so far")
     if not domain.is_active:
-        return Check("host", Answer.NO, f"{domain.domain_name} is switched off")
+        return Check("host", Answer.NO, f"{domain.domain_name} is disabled")
     if domain.blocked_until is not None:
         seconds = (domain.blocked_until - datetime.now(UTC)).total_seconds()
         wait = CrawlWait(f"rate-limited by {domain.domain_name} (Retry-After)", seconds)
         return Check("host", Answer.LATER, wait.words)
-    return Check("host", Answer.YES, f"{domain.domain_name} answers as usual")
+    return Check("host", Answer.YES, f"{domain.domain_name} is not rate-limited")
 
 
 def _budget(
@@ -163,8 +162,8 @@ def _budget(
     allowed = (domain.max_concurrent_requests if domain else None) or (
         (options.concurrency if options else None) or DEFAULT_CONCURRENCY
     )
-    words = f"one request in {max(delay, robots_delay or 0.0) + slow:.3g} s"
+    words = f"one request every {max(delay, robots_delay or 0.0) + slow:.3g} s"
     if slow > 0:
-        words += f", {slow:.3g} s of them because it is slowed down"
+        words += f", including {slow:.3g} s of slow-down"
     used = domain.connections if domain else 0
     return Check("budget", Answer.YES, f"{words}; {used} of {allowed} connections are in use")

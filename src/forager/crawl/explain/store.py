@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +37,7 @@ async def select_recent_crawls(
     connection: Connection, user_id: UUID | None, *, limit: int
 ) -> list[UUID]:
     of_user: LiteralString = "AND user_id = %(user_id)s" if user_id is not None else ""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"""
         SELECT id FROM crawl_jobs
          WHERE kind = 'crawl' {of_user}
@@ -48,12 +46,10 @@ async def select_recent_crawls(
         """,
         {"user_id": user_id, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_settled(connection: Connection, jobs: Sequence[UUID], key: bytes) -> list[Fate]:
-    cursor = connection.cursor(row_factory=class_row(Fate))
-    await cursor.execute(
+    return await Rows(connection, Fate).all(
         """
         SELECT job_id, url, outcome, reason, detail, duplicate_of, carried_over, http_status,
                depth, parent, via, attempts, settled_at, rendering, NULL::timestamptz AS not_before
@@ -62,13 +58,11 @@ async def select_settled(connection: Connection, jobs: Sequence[UUID], key: byte
         """,
         (list(jobs), key),
     )
-    return await cursor.fetchall()
 
 
 async def select_waiting(connection: Connection, jobs: Sequence[UUID], key: bytes) -> list[Fate]:
     """Reads through the frontiers of these crawls: they have no index by URL, to stay cheap."""
-    cursor = connection.cursor(row_factory=class_row(Fate))
-    await cursor.execute(
+    return await Rows(connection, Fate).all(
         """
         SELECT job_id, url, 'pending' AS outcome, NULL::text AS reason, NULL::text AS detail,
                NULL::text AS duplicate_of, false AS carried_over, NULL::smallint AS http_status,
@@ -79,7 +73,6 @@ async def select_waiting(connection: Connection, jobs: Sequence[UUID], key: byte
         """,
         (list(jobs), key),
     )
-    return await cursor.fetchall()
 
 
 async def select_ancestors(

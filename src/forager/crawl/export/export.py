@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from uuid import UUID
-
-import orjson
 
 from forager.archive.reader import ExportReport, read_response, warc_parts, write_warc
 from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.crawl.export import store
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
+from forager.crawl.store import url_lists as store
 from forager.crawl.store.url_lists import select_in_key_order
 from forager.crawl.url_lists import UrlFilter
 from forager.db.database import Database
+from forager.documents.export import job_export, zip_parts
 from forager.errors import NotFound
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
 from forager.logs import get_logger
-from forager.parquet import CountingFile, load_pyarrow
+from forager.row_files import Gathered, RowSink, open_sink
 
 log = get_logger("crawl")
 
@@ -53,36 +51,13 @@ class Exported:
     missed: int = 0
 
 
-class RowSink(Protocol):
-    """Takes rows in portions, and is told when there are no more."""
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None: ...
-    def finish(self) -> None: ...
-
-
-class JsonLines:
-    """One JSON object per line."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None:
-        options = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
-        self._file.write(b"".join(orjson.dumps(row, option=options) for row in rows))
-
-    def finish(self) -> None:
-        self._file.flush()
-
-
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
-    """How many rows or responses an export will have."""
-    async with database.connection() as connection:
-        return await store.count_settled(
-            connection,
-            job_id,
-            wanted.outcomes,
-            archived=wanted.format is ExportFormat.WARC,
-        )
+    """The number of rows, responses or pages of an export."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        return (await job_export(database, job_id)).pages
+    return await database.run(
+        store.count_settled, job_id, wanted.outcomes, archived=wanted.format is ExportFormat.WARC
+    )
 
 
 async def export_job(
@@ -111,30 +86,31 @@ async def export_job(
 
 
 async def export_stream(
-    database: Database, storage: Storage, job_id: UUID, wanted: Export
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    progress: Progress = lambda _: None,
 ) -> AsyncIterator[bytes]:
-    """The bytes of the same file, a part at a time; what cannot be read is left out."""
+    """The bytes of the same file, a part at a time; unreadable responses are left out."""
+    if wanted.format is ExportFormat.MARKDOWN:
+        async for part in zip_parts(database, await job_export(database, job_id), progress):
+            yield part
+        return
     if wanted.format is ExportFormat.WARC:
-        refs = _archived_responses(database, job_id, wanted.outcomes)
+        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
         info = {"isPartOf": str(job_id)}
         async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
             yield part
         return
-    gathered = io.BytesIO()
+    gathered = Gathered()
     sink = _sink(wanted, gathered)
     async for rows in _rows(database, storage, job_id, wanted, Exported()):
         sink.write(rows)
-        yield _taken(gathered)
+        progress(len(rows))
+        yield gathered.take()
     sink.finish()
-    yield _taken(gathered)
-
-
-def _taken(gathered: io.BytesIO) -> bytes:
-    """What was written since the last look."""
-    part = gathered.getvalue()
-    gathered.seek(0)
-    gathered.truncate()
-    return part
+    yield gathered.take()
 
 
 async def _rows(
@@ -157,10 +133,9 @@ async def _settled_urls(
     wanted = UrlFilter(outcomes=outcomes)
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await select_in_key_order(
-                connection, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+        )
         if page:
             yield page
             after = page[-1].url_hash
@@ -178,10 +153,9 @@ async def _archived_responses(
     """
     after = b""
     while True:
-        async with database.connection() as connection:
-            page = await store.select_refs(
-                connection, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-            )
+        page = await database.run(
+            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
+        )
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
         if len(page) < store.PAGE_ROWS:
@@ -202,10 +176,8 @@ def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
 
 
 def _sink(wanted: Export, file: BinaryIO) -> RowSink:
-    if wanted.format is ExportFormat.JSONL:
-        return JsonLines(file)
-
-    return ParquetRows(file, body=wanted.body)
+    columns = _COLUMNS | {"body": "string"} if wanted.body else _COLUMNS
+    return open_sink(wanted.format, file, columns)
 
 
 def row_of(settled: SettledUrl) -> dict[str, Any]:
@@ -263,10 +235,6 @@ async def _counted(
         progress(1)
 
 
-# a row group is in memory until it is written
-_GROUP_ROWS = 10_000
-_GROUP_CHARACTERS = 16 * 1024 * 1024
-
 _COLUMNS = {
     "url": "string",
     "outcome": "string",
@@ -284,40 +252,3 @@ _COLUMNS = {
     "content_hash": "string",
     "archive": "string",
 }
-
-
-class ParquetRows:
-    """Collects rows to groups, and writes group by group."""
-
-    def __init__(self, file: BinaryIO, *, body: bool) -> None:
-        self._arrow = load_pyarrow("pyarrow")
-        self._schema = self._arrow.schema(self._fields(body))
-        parquet = load_pyarrow("pyarrow.parquet")
-        self._writer = parquet.ParquetWriter(CountingFile(file), self._schema, compression="zstd")
-        self._rows: list[dict[str, Any]] = []
-        self._characters = 0
-
-    def write(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._rows += rows
-        self._characters += sum(len(row.get("body") or "") for row in rows)
-        if len(self._rows) >= _GROUP_ROWS or self._characters >= _GROUP_CHARACTERS:
-            self._write_group()
-
-    def finish(self) -> None:
-        if self._rows:
-            self._write_group()
-        self._writer.close()
-
-    def _write_group(self) -> None:
-        self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
-        self._rows, self._characters = [], 0
-
-    def _fields(self, body: bool) -> list[tuple[str, Any]]:
-        types = {
-            "string": self._arrow.string(),
-            "int16": self._arrow.int16(),
-            "int32": self._arrow.int32(),
-            "timestamp": self._arrow.timestamp("us", tz="UTC"),
-        }
-        fields = [(name, types[kind]) for name, kind in _COLUMNS.items()]
-        return [*fields, ("body", types["string"])] if body else fields

@@ -21,7 +21,7 @@ from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
 from forager.fetch.response import Response
 from forager.jobs.context import JobContext
-from forager.jobs.store import hold_lease
+from forager.jobs.store.leases import hold_lease
 from forager.logs import get_logger
 
 if TYPE_CHECKING:

@@ -5,6 +5,10 @@ Hostile HTML can cost seconds and gigabytes. Here it costs this process, and tha
 
 from __future__ import annotations
 
+import gc
+
+gc.disable()  # until everything is imported, see `serve`
+
 import sys
 from collections import Counter
 from collections.abc import Iterable

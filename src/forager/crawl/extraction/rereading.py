@@ -36,8 +36,7 @@ class Rereading:
     pages: Pages
 
     async def plan(self, job_id: UUID, keys: Sequence[bytes]) -> Plan:
-        async with self.database.connection() as connection:
-            rows = await store.select_archived(connection, job_id, keys)
+        rows = await self.database.run(store.select_archived, job_id, keys)
         settled = [await self._read(row) for row in rows]
         return self.pages.plan(settled, [row.ref for row in rows])
 

@@ -95,10 +95,9 @@ class Window:
         limit = self._capacity - len(self._entries)
         # what is in somebody's hands now may be settled before the answer is here
         held = set(self._held)
-        async with self._database.connection() as connection:
-            found = await store.select_entries(
-                connection, self._job_id, after=self._place, limit=limit
-            )
+        found = await self._database.run(
+            store.select_entries, self._job_id, after=self._place, limit=limit
+        )
         for entry in found:
             if entry.seq not in held:
                 self._hold(entry)
@@ -108,10 +107,9 @@ class Window:
 
     async def add_retries(self) -> None:
         """Take in postponed entries whose time has come; their early places put them first."""
-        async with self._database.connection() as connection:
-            due = await store.select_retries(
-                connection, self._job_id, besides=self.retrying, limit=RETRY_BATCH
-            )
+        due = await self._database.run(
+            store.select_retries, self._job_id, besides=self.retrying, limit=RETRY_BATCH
+        )
         for entry in due:
             if entry.seq not in self._held:
                 self._retrying.add(entry.seq)

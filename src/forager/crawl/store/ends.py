@@ -9,12 +9,13 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.loops import Pointer
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.extract.keys import KEY_LENGTH
 
 
 async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
     """Why the first URLs of a crawl brought no page, in words."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         SELECT url || ': ' || coalesce(detail, reason, outcome)
           FROM crawl_visited
@@ -24,7 +25,6 @@ async def select_first_troubles(connection: Connection, job_id: UUID) -> list[st
         """,
         (job_id,),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 def key_ranges(count: int) -> list[tuple[bytes, bytes]]:

@@ -9,6 +9,7 @@ from uuid import UUID
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.settlement import Postponed
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.extract.urls import NormalisedUrl
 
 
@@ -117,7 +118,7 @@ async def select_next_retry(
     connection: Connection, job_id: UUID, *, besides: Sequence[int]
 ) -> float | None:
     """Seconds until the next postponed entry is due, besides those that are tried already."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         """
         SELECT extract(epoch FROM min(not_before) - now())::float8
           FROM crawl_frontier
@@ -125,8 +126,6 @@ async def select_next_retry(
         """,
         (job_id, besides),
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 def _entry(row: Sequence[Any]) -> Entry:

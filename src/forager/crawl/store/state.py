@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import dict_row, scalar_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.jobs.job import Lease
 
 
@@ -79,8 +80,7 @@ async def select_states(
 
 async def select_orphaned_jobs(connection: Connection) -> list[UUID]:
     """Jobs that are gone but left rows. Leaps from job to job through the keys: few are read."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         WITH RECURSIVE visited AS (
             (SELECT job_id FROM crawl_visited ORDER BY job_id LIMIT 1)
@@ -102,7 +102,6 @@ async def select_orphaned_jobs(connection: Connection) -> list[UUID]:
            AND NOT EXISTS (SELECT FROM crawl_jobs WHERE crawl_jobs.id = known.job_id)
         """
     )
-    return await cursor.fetchall()
 
 
 async def purge(connection: Connection, job_id: UUID, *, limit: int) -> int:

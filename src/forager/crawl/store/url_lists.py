@@ -12,11 +12,15 @@ from psycopg.rows import class_row
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import SettledUrl
+from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
-from forager.errors import InvalidInput
+from forager.db.rows import Rows
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
+from collections.abc import Sequence
+
+from forager.db.rows import Values
 
 _COLUMNS: LiteralString = """
     v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status, v.depth,
@@ -78,8 +82,7 @@ async def select_in_key_order(
     limit: int,
 ) -> list[SettledUrl]:
     """Matching URLs among the next `scan` ones after a key."""
-    cursor = connection.cursor(row_factory=class_row(SettledUrl))
-    await cursor.execute(
+    return await Rows(connection, SettledUrl).all(
         f"""
         SELECT {_COLUMNS}
           FROM (
@@ -100,7 +103,6 @@ async def select_in_key_order(
         """,
         {**_values(job_id, wanted), "after": after, "scan": scan, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_key_after(
@@ -158,9 +160,7 @@ async def select_sorted(
             {**_values(job_id, wanted), "value": value, "key": key, "limit": limit},
         )
     except psycopg.DataError:  # the cursor belongs to a list in another order
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        ) from None
+        raise unknown_cursor() from None
     return await cursor.fetchall()
 
 
@@ -194,8 +194,7 @@ class PendingUrl:
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
-    cursor = connection.cursor(row_factory=class_row(PendingUrl))
-    await cursor.execute(
+    return await Rows(connection, PendingUrl).all(
         """
         SELECT f.depth, f.seq, f.url, f.via, f.attempts, f.not_before, p.url AS parent_url
           FROM (
@@ -210,7 +209,6 @@ async def select_pending(
         """,
         (job_id, *after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_response(
@@ -269,3 +267,49 @@ async def count_paths(
         {"job_id": job_id, "prefix": prefix, "sample": sample, "limit": limit},
     )
     return await cursor.fetchall()
+
+
+PAGE_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedUrl:
+    """Where the response of a URL is."""
+
+    url_hash: bytes
+    ref: ArchiveRef
+
+
+async def count_settled(
+    connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
+) -> int:
+    value = await Values(connection).first(
+        """
+        SELECT count(*)
+          FROM crawl_visited
+         WHERE job_id = %s AND outcome = ANY(%s) AND (segment IS NOT NULL OR NOT %s)
+        """,
+        (job_id, list(outcomes), archived),
+    )
+    return value or 0
+
+
+async def select_refs(
+    connection: Connection,
+    job_id: UUID,
+    outcomes: Sequence[str],
+    *,
+    after: bytes,
+    limit: int,
+) -> list[ArchivedUrl]:
+    cursor = await connection.execute(
+        """
+        SELECT url_hash, segment, segment_offset, segment_length
+          FROM crawl_visited
+         WHERE job_id = %s AND url_hash > %s AND outcome = ANY(%s) AND segment IS NOT NULL
+         ORDER BY url_hash
+         LIMIT %s
+        """,
+        (job_id, after, list(outcomes), limit),
+    )
+    return [ArchivedUrl(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]

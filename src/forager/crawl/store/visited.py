@@ -9,6 +9,7 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
+from forager.db.rows import Values
 
 # what the crawl's generation lists; as the index of contents has it
 IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
@@ -92,7 +93,7 @@ async def replace_contents(
 async def select_url_of_content(
     connection: Connection, job_id: UUID, content_hash: bytes
 ) -> str | None:
-    cursor = await connection.execute(
+    return await Values(connection).first(
         f"""
         SELECT url FROM crawl_visited
          WHERE job_id = %s AND content_hash = %s AND {IS_PAGE} AND content_hash IS NOT NULL
@@ -100,15 +101,13 @@ async def select_url_of_content(
         """,
         (job_id, content_hash),
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def select_expected_url(
     connection: Connection, job_id: UUID, base_id: int, content_hash: bytes
 ) -> str | None:
     """A page of the base generation with this content, that the job has yet to settle."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         """
         SELECT before.url
           FROM crawl_visited before
@@ -124,17 +123,13 @@ async def select_expected_url(
         """,
         {"job": job_id, "base": base_id, "content": content_hash},
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def settled_as_page(connection: Connection, job_id: UUID, key: bytes) -> bool | None:
     """Whether a URL is a page of the crawl; None if it is not settled."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         f"SELECT {IS_PAGE} FROM crawl_visited WHERE job_id = %s AND url_hash = %s", (job_id, key)
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 CHUNK = 20_000

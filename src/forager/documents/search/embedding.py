@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-import aiohttp
-
 from forager.errors import ForagerError
 from forager.settings import Settings
 
@@ -81,6 +79,8 @@ class EndpointModel:
         self.name = f"{model} at {url}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        import aiohttp  # not for every command that searches or crawls
+
         asked = {"model": self._model, "input": [text[:MAX_CHARACTERS] or " " for text in texts]}
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
         try:

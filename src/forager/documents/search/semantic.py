@@ -75,8 +75,7 @@ class Embedding:
 
     async def _is_possible(self) -> bool:
         if self._has_pgvector is None:
-            async with self._database.connection() as connection:
-                self._has_pgvector = await store.has_pgvector(connection)
+            self._has_pgvector = await self._database.run(store.has_pgvector)
             if not self._has_pgvector:
                 log.warning(NO_PGVECTOR)
         return self._has_pgvector

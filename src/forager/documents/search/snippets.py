@@ -31,6 +31,8 @@ _OPEN, _CLOSE = "\x03", "\x04"
 HEADLINE_OPTIONS = f'HighlightAll=true, StartSel="{_OPEN}", StopSel="{_CLOSE}"'
 # between these two PostgreSQL sees tags of HTML, and looks for no words in them
 _LEFT, _RIGHT = "\x01", "\x02"
+# between the title, the heading and the text of a section
+_BETWEEN = "\x05"
 _WORD_END = re.compile(r"\s")
 
 Range = tuple[int, int]
@@ -42,17 +44,28 @@ class Snippet:
     highlights: tuple[Range, ...]
 
 
-def text_to_mark(content: str, hints: Sequence[str]) -> str:
-    """The part of a section worth looking at, in plain text; `hints` are beginnings of words."""
+def text_to_mark(content: str, hints: Sequence[str], heads: Sequence[str] = ()) -> str:
+    """The part of a section worth looking at, in plain text; `hints` are beginnings of words.
+
+    Heads are the heading and the title above it, which are shown where only they match.
+    """
     if len(content) > MAX_TEXT:
         content = _cut(content, _likely_places(content, hints), MAX_TEXT)
-    return plain_text(content).replace("<", _LEFT).replace(">", _RIGHT)
+    parts = (*(one_line(head)[:LENGTH] for head in heads), plain_text(content))
+    return _BETWEEN.join(parts).replace("<", _LEFT).replace(">", _RIGHT)
 
 
 def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
-    """The best few lines of a marked text; identifiers are marked as they were typed."""
-    text, ranges = _read_marks(marked.replace(_LEFT, "<").replace(_RIGHT, ">"))
-    ranges = _merged([*ranges, *((a, b) for a, b, _ in _occurrences(text, identifiers))])
+    """The best few lines of a marked text; identifiers are marked as they were typed.
+
+    A head that matches comes before a text that does not.
+    """
+    marked = marked.replace(_LEFT, "<").replace(_RIGHT, ">")
+    *heads, body = (_highlighted(part, identifiers) for part in marked.split(_BETWEEN))
+    text, ranges = body
+    head = None if ranges else next((head for head in heads if head[1]), None)
+    if head is not None:
+        text, ranges = f"{head[0]}: {text}" if text else head[0], head[1]
     kinds = [(a, b, text[a:b].casefold()) for a, b in ranges]
     start, end = _bounds(text, _best_start(kinds, LENGTH), LENGTH)
     shown = text[start:end].strip()
@@ -64,6 +77,11 @@ def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
     shift = len(before) - start
     highlights = tuple((a + shift, b + shift) for a, b in inside)
     return Snippet(f"{before}{shown}{after}", highlights)
+
+
+def _highlighted(marked: str, identifiers: Sequence[str]) -> tuple[str, list[Range]]:
+    text, ranges = _read_marks(marked)
+    return text, _merged([*ranges, *((a, b) for a, b, _ in _occurrences(text, identifiers))])
 
 
 def _read_marks(marked: str) -> tuple[str, list[Range]]:
@@ -238,8 +256,9 @@ async def _mark(
 ) -> list[str]:
     """The part of each section that is worth showing, with what matches in it marked."""
     texts = [
-        text_to_mark(sections[each.document_id, each.position].content, _hints(each.query))
+        text_to_mark(section.content, _hints(each.query), (section.heading, section.title or ""))
         for each in candidates
+        for section in (sections[each.document_id, each.position],)
     ]
     return await store.mark_matches(
         connection,

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.documents.names import LISTING
 from forager.documents.search.score import Candidate, Place
 from forager.documents.store.words import kind_lexeme
@@ -69,20 +68,17 @@ async def select_published(
     connection: Connection, source_id: str | None, user_id: UUID | None
 ) -> list[SearchedGeneration]:
     """The published generations; `python` also stands for `python@3.12` and `python@3.13`."""
-    cursor = connection.cursor(row_factory=class_row(SearchedGeneration))
-    await cursor.execute(
+    return await Rows(connection, SearchedGeneration).all(
         f"{_GENERATIONS} AND g.id = s.published_generation ORDER BY g.id",
         {"source": source_id, "user_id": user_id},
     )
-    return await cursor.fetchall()
 
 
 async def select_once_published(
     connection: Connection, ids: Sequence[int], source_id: str | None, user_id: UUID | None
 ) -> list[SearchedGeneration]:
     """Those of the given generations that readers see or saw."""
-    cursor = connection.cursor(row_factory=class_row(SearchedGeneration))
-    await cursor.execute(
+    return await Rows(connection, SearchedGeneration).all(
         f"""
         {_GENERATIONS}
            AND g.id = ANY(%(ids)s)
@@ -92,7 +88,6 @@ async def select_once_published(
         """,
         {"ids": list(ids), "source": source_id, "user_id": user_id},
     )
-    return await cursor.fetchall()
 
 
 async def source_exists(connection: Connection, source_id: str, user_id: UUID | None) -> bool:
@@ -255,8 +250,7 @@ async def select_places(
     connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
 ) -> dict[tuple[int, int], Place]:
     """Where sections stand, and how their texts begin."""
-    cursor = connection.cursor(row_factory=class_row(Place))
-    await cursor.execute(
+    found = await Rows(connection, Place).all(
         """
         SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
                d.source_id,
@@ -271,7 +265,7 @@ async def select_places(
         """,
         (list(generations), [key[0] for key in keys], [key[1] for key in keys]),
     )
-    return {(row.document_id, row.position): row for row in await cursor.fetchall()}
+    return {(row.document_id, row.position): row for row in found}
 
 
 async def select_word_counts(
@@ -297,8 +291,7 @@ async def select_word_counts(
 async def select_sections(
     connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
 ) -> dict[tuple[int, int], FoundSection]:
-    cursor = connection.cursor(row_factory=class_row(FoundSection))
-    await cursor.execute(
+    found = await Rows(connection, FoundSection).all(
         """
         SELECT c.document_id, c.position, c.id AS section_id, d.source_id, d.url, d.title,
                d.language, c.heading, c.anchor, c.content, g.number AS generation,
@@ -311,7 +304,7 @@ async def select_sections(
         """,
         ([key[0] for key in keys], [key[1] for key in keys], list(generations)),
     )
-    return {(row.document_id, row.position): row for row in await cursor.fetchall()}
+    return {(row.document_id, row.position): row for row in found}
 
 
 async def mark_matches(
@@ -322,7 +315,7 @@ async def mark_matches(
     options: str,
 ) -> list[str]:
     """The texts with what matches between the two marks that `options` names."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         SELECT ts_headline(config::regconfig, body, query::tsquery, %s)
           FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY
@@ -331,4 +324,3 @@ async def mark_matches(
         """,
         (options, list(configs), list(texts), list(queries)),
     )
-    return [row[0] for row in await cursor.fetchall()]

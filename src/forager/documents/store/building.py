@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.documents.generation import Generation
 from forager.documents.page import (
     Counts,
@@ -85,7 +86,7 @@ async def select_building(connection: Connection, job_id: UUID) -> tuple[int, in
 async def insert_generation(
     connection: Connection, source_id: str, job_id: UUID, base_id: int | None
 ) -> int:
-    cursor = await connection.execute(
+    value: int = await Values(connection).one(
         """
         WITH counted AS (
             UPDATE sources SET generations = generations + 1 WHERE id = %(source)s
@@ -97,9 +98,7 @@ async def insert_generation(
         """,
         {"source": source_id, "job_id": job_id, "base": base_id},
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    return value
 
 
 async def select_previous(

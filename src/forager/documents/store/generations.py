@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.documents.generation import Generation, Source
 
 _GENERATION: LiteralString = """
@@ -42,8 +41,7 @@ async def select_sources(
 ) -> list[Source]:
     """Sources by name, but none of which no page was ever fetched, unless it is being crawled."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
-    cursor = connection.cursor(row_factory=class_row(Source))
-    await cursor.execute(
+    return await Rows(connection, Source).all(
         f"""
         {_SOURCE}
            AND s.id > %(after)s {of_user}
@@ -58,13 +56,10 @@ async def select_sources(
         """,
         {"after": after, "user_id": user_id, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_source(connection: Connection, source_id: str) -> Source | None:
-    cursor = connection.cursor(row_factory=class_row(Source))
-    await cursor.execute(f"{_SOURCE} AND s.id = %s", (source_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, Source).first(f"{_SOURCE} AND s.id = %s", (source_id,))
 
 
 async def select_generations(
@@ -72,8 +67,7 @@ async def select_generations(
 ) -> list[Generation]:
     """Generations, newest first."""
     older: LiteralString = "AND g.number < %(before)s" if before is not None else ""
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    return await Rows(connection, Generation).all(
         f"""
         {_GENERATION}
          WHERE g.source_id = %(source)s {older}
@@ -82,7 +76,6 @@ async def select_generations(
         """,
         {"source": source_id, "before": before, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_refused(
@@ -90,8 +83,7 @@ async def select_refused(
 ) -> list[Generation]:
     """The newest complete generations of their sources that were refused; newest first."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    return await Rows(connection, Generation).all(
         f"""
         {_GENERATION}
           JOIN sources s ON s.id = g.source_id
@@ -106,34 +98,29 @@ async def select_refused(
         """,
         {"user_id": user_id, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_generation(
     connection: Connection, source_id: str, number: int
 ) -> Generation | None:
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    return await Rows(connection, Generation).first(
         f"{_GENERATION} WHERE g.source_id = %s AND g.number = %s", (source_id, number)
     )
-    return await cursor.fetchone()
 
 
 async def select_generations_of_jobs(
     connection: Connection, job_ids: Sequence[UUID]
 ) -> dict[UUID, Generation]:
     """The newest that each job has built or is building; jobs without documents are left out."""
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    found = await Rows(connection, Generation).all(
         f"{_GENERATION} WHERE g.job_id = ANY(%s) AND g.state <> 'abandoned' ORDER BY g.number",
         (list(job_ids),),
     )
-    return {each.job_id: each for each in await cursor.fetchall() if each.job_id is not None}
+    return {each.job_id: each for each in found if each.job_id is not None}
 
 
 async def select_newest_complete(connection: Connection, source_id: str) -> Generation | None:
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    return await Rows(connection, Generation).first(
         f"""
         {_GENERATION}
          WHERE g.source_id = %s AND g.state IN ('published', 'retired')
@@ -142,13 +129,11 @@ async def select_newest_complete(connection: Connection, source_id: str) -> Gene
         """,
         (source_id,),
     )
-    return await cursor.fetchone()
 
 
 async def select_published_before(connection: Connection, source_id: str) -> Generation | None:
     """The generation that readers saw before the one they see."""
-    cursor = connection.cursor(row_factory=class_row(Generation))
-    await cursor.execute(
+    return await Rows(connection, Generation).first(
         f"""
         {_GENERATION}
          WHERE g.source_id = %(source)s
@@ -163,7 +148,6 @@ async def select_published_before(connection: Connection, source_id: str) -> Gen
         """,
         {"source": source_id},
     )
-    return await cursor.fetchone()
 
 
 async def generation_is_readable(connection: Connection, generation_id: int) -> bool:

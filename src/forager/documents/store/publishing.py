@@ -175,8 +175,11 @@ async def count_inbound_links(connection: Connection, generation_id: int) -> Non
     await delete_inbound_links(connection, generation_id)
     counts: Counter[str] = Counter()
     async for links, pages in _link_sets(connection, generation_id):
-        for url in set(links.split("\n")):
-            counts[url] += pages
+        urls = set(links.split("\n"))
+        if pages == 1:  # as nearly all have, and several times as fast
+            counts.update(urls)
+        else:
+            counts.update(dict.fromkeys(urls, pages))
     counts.pop("", None)
     await connection.execute(
         """

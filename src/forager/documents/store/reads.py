@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.documents.page import ArchivedDocument, DocumentRow, SectionRow
 
 # --- pages -------------------------------------------------------------------------------------
@@ -47,8 +46,7 @@ async def select_documents(
 ) -> list[DocumentRow]:
     """Pages of one generation in the order of their paths; walks an index, and sorts nothing."""
     below: LiteralString = _BELOW if prefix else ""
-    cursor = connection.cursor(row_factory=class_row(DocumentRow))
-    await cursor.execute(
+    return await Rows(connection, DocumentRow).all(
         f"""
         {_DOCUMENT}
          WHERE d.source_id = %(source)s
@@ -68,7 +66,6 @@ async def select_documents(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_archived_documents(
@@ -118,19 +115,16 @@ async def select_archived_page(
 
 async def select_repeated(connection: Connection, source_id: str) -> dict[str, Any] | None:
     """What the pages of a source have in common, if that was learned."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         "SELECT repeated_blocks FROM sources WHERE id = %s", (source_id,)
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def select_carried_over(
     connection: Connection, generation_id: int, *, limit: int
 ) -> list[DocumentRow]:
     """Pages that a generation lists as they were in its base, because they failed."""
-    cursor = connection.cursor(row_factory=class_row(DocumentRow))
-    await cursor.execute(
+    return await Rows(connection, DocumentRow).all(
         f"""
         {_DOCUMENT}
          WHERE m.generation_id = %s AND m.carried_since IS NOT NULL
@@ -139,7 +133,6 @@ async def select_carried_over(
         """,
         (generation_id, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_near_duplicates(
@@ -196,8 +189,7 @@ async def select_carried_page(
     connection: Connection, job_id: UUID, url_hash: bytes
 ) -> DocumentRow | None:
     """A page that a job has carried over into its generation."""
-    cursor = connection.cursor(row_factory=class_row(DocumentRow))
-    await cursor.execute(
+    return await Rows(connection, DocumentRow).first(
         f"""
         {_DOCUMENT}
           JOIN generations g ON g.id = m.generation_id
@@ -207,7 +199,6 @@ async def select_carried_page(
         """,
         (job_id, url_hash),
     )
-    return await cursor.fetchone()
 
 
 async def select_published_documents(
@@ -216,8 +207,7 @@ async def select_published_documents(
     """A URL in every source that has it published; a few rows at most."""
     of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
-    cursor = connection.cursor(row_factory=class_row(DocumentRow))
-    await cursor.execute(
+    return await Rows(connection, DocumentRow).all(
         f"""
         SELECT {_COLUMNS}
           FROM sources s
@@ -230,7 +220,6 @@ async def select_published_documents(
         """,
         {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
-    return await cursor.fetchall()
 
 
 async def select_document_of_generation(
@@ -238,8 +227,7 @@ async def select_document_of_generation(
 ) -> DocumentRow | None:
     """A URL in one complete generation of a source."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
-    cursor = connection.cursor(row_factory=class_row(DocumentRow))
-    await cursor.execute(
+    return await Rows(connection, DocumentRow).first(
         f"""
         {_DOCUMENT}
           JOIN generations g ON g.id = m.generation_id
@@ -250,7 +238,6 @@ async def select_document_of_generation(
         """,
         {"url_hash": url_hash, "source": source_id, "number": number, "user_id": user_id},
     )
-    return await cursor.fetchone()
 
 
 async def select_versions(
@@ -294,7 +281,7 @@ async def select_page_repeated(
     """The page that a URL repeats, by the crawl of a published generation."""
     of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         f"""
         SELECT v.duplicate_of
           FROM sources s
@@ -306,13 +293,10 @@ async def select_page_repeated(
         """,
         {"url_hash": url_hash, "source": source_id, "user_id": user_id},
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def select_sections(connection: Connection, document_id: int) -> list[SectionRow]:
-    cursor = connection.cursor(row_factory=class_row(SectionRow))
-    await cursor.execute(
+    return await Rows(connection, SectionRow).all(
         """
         SELECT id, parent_id, heading, level, anchor, content, position
           FROM sections
@@ -321,7 +305,6 @@ async def select_sections(connection: Connection, document_id: int) -> list[Sect
         """,
         (document_id,),
     )
-    return await cursor.fetchall()
 
 
 # --- differences -------------------------------------------------------------------------------

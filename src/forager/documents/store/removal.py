@@ -7,6 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.documents.store.publishing import delete_inbound_links, delete_near_duplicates
 from forager.documents.store.words import delete_words
 from forager.index.store import enqueue_changes
@@ -164,9 +165,8 @@ async def lock_idle_source(connection: Connection, source_id: str) -> bool:
     """Lock a source's row if no job of it is running; one that starts waits for this lock."""
     await connection.execute("SELECT FROM sources WHERE id = %s FOR UPDATE", (source_id,))
     # a separate statement: it must see what was committed while the lock was waited for
-    cursor = await connection.execute(f"SELECT NOT {_IS_RUNNING}", {"source": source_id})
-    row = await cursor.fetchone()
-    return row is not None and bool(row[0])
+    value = await Values(connection).first(f"SELECT NOT {_IS_RUNNING}", {"source": source_id})
+    return bool(value)
 
 
 async def delete_lines(
@@ -192,7 +192,7 @@ async def delete_lines(
 
 async def delete_unused_documents(connection: Connection, ids: Sequence[int]) -> list[int]:
     """Delete those of the documents that no manifest refers to any more."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         DELETE FROM documents d
          WHERE d.id = ANY(%s)
@@ -201,7 +201,6 @@ async def delete_unused_documents(connection: Connection, ids: Sequence[int]) ->
         """,
         (list(ids),),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 async def delete_sections(connection: Connection, document_ids: Sequence[int]) -> None:
@@ -256,8 +255,7 @@ _IS_EMPTY: LiteralString = """
 
 async def select_empty_sources(connection: Connection) -> list[str]:
     """Sources that were deleted, or never had a page, and whose generations are gone."""
-    cursor = await connection.execute(f"SELECT s.id FROM sources s WHERE {_IS_EMPTY} LIMIT 1000")
-    return [row[0] for row in await cursor.fetchall()]
+    return await Values(connection).all(f"SELECT s.id FROM sources s WHERE {_IS_EMPTY} LIMIT 1000")
 
 
 async def delete_empty_source(connection: Connection, source_id: str) -> bool:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
 from forager.documents.page import (
@@ -96,7 +95,7 @@ def _share(wanted: int, sections: int) -> int:
 
 
 async def _count_sections(connection: Connection, generation_id: int) -> int:
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         """
         SELECT count(*)
           FROM generation_documents m
@@ -105,8 +104,7 @@ async def _count_sections(connection: Connection, generation_id: int) -> int:
         """,
         (generation_id,),
     )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    return int(value or 0)
 
 
 async def delete_words(connection: Connection, generation_id: int) -> None:
@@ -211,8 +209,7 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
 async def select_indexed(
     connection: Connection, document_ids: Sequence[int]
 ) -> list[IndexedSection]:
-    cursor = connection.cursor(row_factory=class_row(IndexedSection))
-    await cursor.execute(
+    return await Rows(connection, IndexedSection).all(
         """
         SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
                coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
@@ -227,21 +224,17 @@ async def select_indexed(
         """,
         (list(document_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def select_next_ids(connection: Connection, after: int, limit: int) -> list[int]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT id FROM documents WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
     )
-    return await cursor.fetchall()
 
 
 async def count_after(connection: Connection, after: int) -> int:
-    cursor = await connection.execute("SELECT count(*) FROM documents WHERE id > %s", (after,))
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    value = await Values(connection).first("SELECT count(*) FROM documents WHERE id > %s", (after,))
+    return int(value or 0)
 
 
 async def insert_documents(

@@ -278,13 +278,20 @@ def is_copyright(markdown: str) -> bool:
     return _COPYRIGHT.match(markdown) is not None
 
 
+def _first_word(markdown: str) -> str:
+    start, _, _ = markdown.partition(" ")
+    if start.isalpha():  # as most paragraphs begin
+        return start
+    found = _FIRST_WORD.match(markdown)
+    return found[1] if found else ""
+
+
 def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
     """Whether a block says nothing about its page's subject.
 
     One word may be a button, but also the name of a function where names are expected.
     """
-    first = _FIRST_WORD.match(markdown)
-    pattern = _BY_FIRST_WORD.get(first[1].lower()) if first else None
+    pattern = _BY_FIRST_WORD.get(_first_word(markdown).lower())
     if pattern is None:
         return False
     if _PAGER.fullmatch(markdown):

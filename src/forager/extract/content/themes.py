@@ -55,13 +55,13 @@ _IDS = {
 _BY_CLASS = {name: rank for rank, names in _CLASSES.items() for name in names}
 _BY_ID = {name: rank for rank, names in _IDS.items() for name in names}
 _BY_TAG = {"main": MAIN, "article": BODY, "rd-main": MAIN, "devsite-content": MAIN}
-_CONTAINERS = name_set("main article div section td table center rd-main devsite-content")
+CONTAINERS = name_set("main article div section td table center rd-main devsite-content")
 
 
 @lru_cache(maxsize=4096)
 def rank_of(name: str, classes: str, identifier: str, role: str, itemprop: str) -> int:
     """How sure an element's names make it that it holds the content; 0 for no sign at all."""
-    if name not in _CONTAINERS:
+    if name not in CONTAINERS:
         return 0
     rank = _BY_TAG.get(name, 0)
     if role == "main":

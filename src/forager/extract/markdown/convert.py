@@ -75,10 +75,15 @@ class Converter(Phrasing):
         index = start + 1
         while index < end:
             if text := texts[index]:
-                if not text.isspace():
-                    self._add_text(text)
-                elif parts:
-                    parts.append(" ")
+                if text.isspace():
+                    if parts:
+                        parts.append(" ")
+                else:
+                    if "&" in text:
+                        text = unescape(text)
+                    parts.append(escape_text(text))
+                    if not self._in_heading:
+                        self._anchor = None
             tag = tags[index]
             if tag.shape is _END and index in ends:
                 ends.pop(index)()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 import ada_url
 
@@ -12,6 +13,7 @@ from forager.extract.markdown.headings import is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
+from forager.extract.urls import MAX_CACHED_LENGTH, NEEDS_NO_PAGE, directory_of
 
 
 class Phrasing:
@@ -70,7 +72,8 @@ class Phrasing:
         end = self._tokens.closing[index]
         if text := self._kept(index, end):
             span = code_span(text)
-            url = None if self._inline.in_link else self._only_link(index, end, text)
+            is_text = end == index + 1 or self._inline.in_link
+            url = None if is_text else self._only_link(index, end, text)
             self._parts.append(f"[{span}]({url})" if url else span)
             if not self._in_heading:
                 self._anchor = None
@@ -280,12 +283,13 @@ _NOWHERE = ("javascript:", "data:", "blob:", "about:", "vbscript:")
 class Links:
     """Resolves against one base and remembers, since pages repeat their links."""
 
-    __slots__ = ("_known", "base", "budget", "dropped")
+    __slots__ = ("_directory", "_known", "base", "budget", "dropped")
 
     def __init__(self, base: str, budget: int = MIN_BUDGET) -> None:
         self.base = base
         self.budget = budget
         self.dropped = 0  # links beyond the budget
+        self._directory = directory_of(base)
         self._known: dict[str, str | None] = {}
 
     def absolute(self, href: str | None) -> str | None:
@@ -293,7 +297,10 @@ class Links:
         if href is None:
             return None
         if href not in self._known:
-            self._known[href] = _target(href, self.base)
+            shared = len(href) <= MAX_CACHED_LENGTH and NEEDS_NO_PAGE.match(href)
+            self._known[href] = (
+                _shared_target(href, self._directory) if shared else _target(href, self.base)
+            )
         url = self._known[href]
         if url is None:
             return None
@@ -302,6 +309,12 @@ class Links:
             self.dropped += 1
             return None
         return url
+
+
+@lru_cache(maxsize=16_384)
+def _shared_target(href: str, directory: str) -> str | None:
+    """A link that leads to the same place from all pages of a directory."""
+    return _target(href, directory)
 
 
 def _target(href: str, base: str) -> str | None:

@@ -15,7 +15,7 @@ from forager.extract.content.boilerplate import (
     judge,
     judge_id,
 )
-from forager.extract.content.themes import rank_of
+from forager.extract.content.themes import CONTAINERS, rank_of
 from forager.extract.text import name_set
 
 _LANGUAGE = re.compile(
@@ -180,7 +180,9 @@ def _parse(raw: str) -> Tag:
         if name[0] == "/":
             return Tag(name, {}, Verdict.KEEP, 0, Shape.END, "")
         return _tag(name, {}, judge(name, "", ""), rank_of(name, "", "", "", ""))
-    attributes = {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)}
+    attributes: Attributes = dict(_ATTRIBUTE.findall(rest))
+    if "&" in rest:
+        attributes = {key: unescape(value) for key, value in attributes.items()}
     if len(attributes.get("class", "")) > _MAX_CLASSES:
         attributes["class"] = attributes["class"][:_MAX_CLASSES]
     get = attributes.get
@@ -190,7 +192,8 @@ def _parse(raw: str) -> Tag:
         verdict = judge_id(name, classes, identifier)
     if verdict is Verdict.KEEP:
         verdict = _hidden(attributes)
-    rank = rank_of(name, classes, identifier, role, get("itemprop", ""))
+    is_container = name in CONTAINERS
+    rank = rank_of(name, classes, identifier, role, get("itemprop", "")) if is_container else 0
     return _tag(name, attributes, verdict, rank)
 
 
@@ -218,12 +221,16 @@ _PAGE_STATES = name_set(
 
 
 def _place(name: str, attributes: Attributes) -> str:
-    classes = attributes.get("class", "")
-    identifier = attributes.get("id", "")
-    if name in _NO_PLACE or SECTION_CLASS.search(classes):
-        identifier = ""
+    words, is_section = _place_words(attributes.get("class", ""))
+    identifier = "" if is_section or name in _NO_PLACE else attributes.get("id", "")
+    return f"{name}#{identifier}.{words}"
+
+
+@lru_cache(maxsize=4096)
+def _place_words(classes: str) -> tuple[str, bool]:
+    """Class names as a place has them, and whether they are those of a section."""
     words = sorted(set(classes.split()) - _PAGE_STATES)
-    return f"{name}#{identifier}.{'.'.join(words)}"
+    return ".".join(words), SECTION_CLASS.search(classes) is not None
 
 
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")

@@ -17,15 +17,29 @@ from forager.extract.product.main_item import choose_main
 from forager.extract.product.merge import merge
 from forager.extract.product.meta import meta_facts
 from forager.extract.product.page import ProductPage
+from forager.extract.product.places import LearnedPlace, learned_facts, with_place
 from forager.extract.product.record import Fact, FieldName, Product
 from forager.extract.product.schema import Item, facts_of, listed, text_of, types_of
 from forager.extract.product.script.state import state_facts
-from forager.extract.product.wording import alike, category_of, count_of, name_of, rating_of
+from forager.extract.product.wording import (
+    alike,
+    brand_of,
+    category_of,
+    count_of,
+    name_of,
+    rating_of,
+)
 
 
-def extract_product(page: ProductPage, overrides: Iterable[Fact] = ()) -> Product:
+def extract_product(
+    page: ProductPage, overrides: Iterable[Fact] = (), place: LearnedPlace | None = None
+) -> Product:
     """The merged product; `overrides` are the facts of a site parser, and win field by field."""
-    return merge((*find_facts(page), *overrides), page)
+    facts = find_facts(page)
+    if place is None:
+        return merge((*facts, *overrides), page)
+    product = merge((*facts, *learned_facts(page, facts, place), *overrides), page)
+    return with_place(product, page, facts, place)
 
 
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:
@@ -64,6 +78,8 @@ def _structured_facts(page: ProductPage) -> Iterator[Fact]:
     yield from _item_facts(microdata.items, "microdata", 0.88, page)
     if microdata.orphans.get("price") or microdata.orphans.get("offers"):
         yield from facts_of(_adopted(microdata.orphans), "microdata:orphan", 0.6, page)
+    else:
+        yield from _lone_brand(microdata.orphans)
     if page.elements.rdfa:
         rdfa = read_annotations(page.elements.rdfa, RDFA)
         yield from _item_facts(rdfa.items, "rdfa", 0.85, page)
@@ -87,6 +103,13 @@ def _item_facts(
 def _crumbs(item: Item) -> list[str | None]:
     elements = [each for each in listed(item.get("itemListElement"))[:40] if isinstance(each, dict)]
     return [name_of(text_of(each.get("name")) or text_of(each.get("item"))) for each in elements]
+
+
+def _lone_brand(orphans: Item) -> Iterator[Fact]:
+    """The one brand of a page that marks no item; several are those of a list."""
+    brands = {brand for each in listed(orphans.get("brand")) if (brand := brand_of(text_of(each)))}
+    if len(brands) == 1:
+        yield Fact(FieldName.BRAND, brands.pop(), 0.6, "microdata:orphan")
 
 
 def _adopted(orphans: Item) -> Item:

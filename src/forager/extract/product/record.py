@@ -51,6 +51,8 @@ class Evidence:
 
     confidence: float
     origin: str
+    # the path at which the page shows what its data states; empty: not at the learned path
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Fact:
     """`value` has the type of the product's attribute already; `origin` names the place.
 
     The origin's first word is the kind of place: json-ld, microdata, rdfa, opengraph, meta,
-    script, dom, label, url, parser. What follows a colon says where in it.
+    script, dom, label, url, learned, parser. What follows a colon says where in it.
     """
 
     field: FieldName
@@ -139,7 +141,7 @@ def from_plain(plain: Mapping[str, Any]) -> Product:
     given["images"] = tuple(_image(image) for image in given.get("images", ()))
     given["variants"] = tuple(_variant(variant) for variant in given.get("variants", ()))
     given["evidence"] = {
-        name: Evidence(said["confidence"], said["origin"])
+        name: Evidence(said["confidence"], said["origin"], said.get("place"))
         for name, said in given.get("evidence", {}).items()
     }
     return Product(**given)

@@ -67,6 +67,7 @@ _BRAND_SHOP = re.compile(
     r"|(?:voir )?(?:tous les|plus de) (?:produits|articles)?(?: d[eu])?"
     r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri)"
     r"(?: (?:los )?(?:productos|prodotti|produtos))?(?: d[eio]\w*)?"
+    r"|(?:todos os|tutti i|todos los) (?:produtos|prodotti|productos)(?: d[aeio]\w*)?"
     r"|(?:bekijk )?alle (?:producten|artikelen) van"
     r"|(?:zobacz )?(?:więcej|wszystkie produkty)(?: (?:od|marki))?"
     r"|(?:všechny|všetky) produkty(?: značky)?)\s+(.{1,80}?)"
@@ -91,6 +92,8 @@ _SKU_PREFIX = re.compile(
     r"[\s.]*(?:code|id|no|nr|number|#)?[\s.]*[:#：]\s*",
     re.IGNORECASE,
 )
+# a code with digits, and the name of the product or its category after it
+_CODE_AND_WORDS = re.compile(r"(?=\S{0,50}\d)(\S{4,50}) [^\W\d]{4}[^\d]{0,80}")
 _SKU = re.compile(r"[\w][\w \-./+#:|_&()*]{0,99}")
 
 
@@ -100,6 +103,8 @@ def sku_of(value: Any) -> str | None:
     if not text or len(text) > MAX_SKU or text.lower() in _NOTHING:
         return None
     text = _SKU_PREFIX.sub("", text).rstrip(" .,;:")
+    if words := _CODE_AND_WORDS.fullmatch(text):
+        text = words[1]
     if not _SKU.fullmatch(text) or text.count(" ") > 5:
         return None
     return text if any(map(str.isalnum, text)) else None

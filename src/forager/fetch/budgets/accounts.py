@@ -390,5 +390,5 @@ def _wait_for_slot(account: DomainAccount, now: float) -> HostWait | None:
     if until - now < WORTH_SAYING:
         return None
     slowed = f"slowed down by {account.slow_delay:.3g} s because its answers failed"
-    pace = slowed if account.slow_delay > 0 else f"one request in {account.delay:.3g} s"
+    pace = slowed if account.slow_delay > 0 else f"one request every {account.delay:.3g} s"
     return HostWait(f"rate-limited by {account.name} ({pace})", until - now)

@@ -377,7 +377,7 @@ def _reason(account: DomainAccount, now: float) -> str:
     if account.in_use >= account.permits:
         return "all its connections are in use"
     if account.slow_delay > 0:
-        return f"it is slowed down to one request in {account.delay:g} s"
+        return f"it is slowed down to one request every {account.delay:g} s"
     return f"one request is allowed in {account.delay:g} s"
 
 

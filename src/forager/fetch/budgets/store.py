@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.fetch.budgets.exchange import (
     PAIR_DELAY,
     Given,
@@ -105,9 +106,8 @@ async def exchange(
 
 
 async def select_clock(connection: Connection) -> float:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(_CLOCK)
-    return await cursor.fetchone() or 0.0
+    value = await Values(connection).first(_CLOCK)
+    return value or 0.0
 
 
 _CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -17,9 +16,16 @@ import ada_url
 import psycopg
 from publicsuffixlist import PublicSuffixList
 
-from forager.db.cursor import Page
+from forager.db.cursor import (
+    Page,
+    check_limit,
+    decode_values,
+    encode_values,
+    page_of,
+    unknown_cursor,
+)
 from forager.db.database import Connection, Database
-from forager.db.patience import Within
+from forager.db.outages import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import host_name, parent_domains
 from forager.extract.wildcard import Pattern
@@ -29,7 +35,6 @@ from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action
 from forager.settings.crawling import RenderMode, parse_render
 
-MAX_LIST = 1000
 MAX_DELAY = 86400.0
 MAX_CONCURRENCY = 10_000
 MAX_PROXY_RATE = 5
@@ -113,25 +118,21 @@ class Domains:
 
         `region`: only those that are tied to it.
         """
-        if not 1 <= limit <= MAX_LIST:
-            raise InvalidInput(f"limit must be 1 to {MAX_LIST}, not {limit}")
-        async with self._database.connection() as connection:
-            found = await store.select_domains(
-                connection,
-                after=None if cursor is None else _decode(cursor),
-                limit=limit + 1,
-                active=active,
-                slowed=slowed,
-                region=region,
-            )
-        more = len(found) > limit
-        return Page(found[:limit], _encode(found[limit - 1].domain_name) if more else None)
+        check_limit(limit)
+        found = await self._database.run(
+            store.select_domains,
+            after=None if cursor is None else _decode(cursor),
+            limit=limit + 1,
+            active=active,
+            slowed=slowed,
+            region=region,
+        )
+        return page_of(found, limit, lambda domain: encode_values(domain.domain_name))
 
     async def get(self, host: str) -> Domain:
         """The row that applies to a host: its own, or that of the nearest domain above it."""
         name = domain_name(host)
-        async with self._database.connection() as connection:
-            found = await store.select_first(connection, [name, *parent_domains(name)])
+        found = await self._database.run(store.select_first, [name, *parent_domains(name)])
         if found is None:
             raise _unknown(name)
         return found
@@ -286,20 +287,11 @@ def _not_a_host(text: str) -> InvalidInput:
     )
 
 
-def _encode(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
-
-
 def _decode(cursor: str) -> str:
-    try:
-        name = base64.urlsafe_b64decode(cursor.encode()).decode()
-    except ValueError:
-        name = ""
-    if not name or "\0" in name:
-        raise InvalidInput(
-            "the cursor is not one that a list gave", hint="Start again without a cursor."
-        )
-    return name
+    match decode_values(cursor):
+        case [str(name)] if name and "\0" not in name:
+            return name
+    raise unknown_cursor()
 
 
 async def domain_of(connection: Connection, host: str) -> Domain:

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
+from forager.db.rows import Rows, Values
 from forager.errors import InvalidInput
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.fetch.domains import Domain
@@ -133,8 +132,7 @@ async def select_domains(
     region: str | None,
 ) -> list[Domain]:
     """Domains by name."""
-    cursor = connection.cursor(row_factory=class_row(Domain))
-    await cursor.execute(
+    return await Rows(connection, Domain).all(
         f"""
         SELECT {_COLUMNS}
           FROM domains d {_USED}
@@ -147,13 +145,11 @@ async def select_domains(
         """,
         {"after": after, "active": active, "slowed": slowed, "region": region, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_first(connection: Connection, names: Sequence[str]) -> Domain | None:
     """The first of these names that has a row."""
-    cursor = connection.cursor(row_factory=class_row(Domain))
-    await cursor.execute(
+    return await Rows(connection, Domain).first(
         f"""
         SELECT {_COLUMNS}
           FROM domains d {_USED}
@@ -163,12 +159,11 @@ async def select_first(connection: Connection, names: Sequence[str]) -> Domain |
         """,
         {"names": list(names)},
     )
-    return await cursor.fetchone()
 
 
 async def select_meant(connection: Connection, names: Sequence[str]) -> list[int]:
     """The first of these names that has a row, and every row below the very first name."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         SELECT id
           FROM domains
@@ -183,18 +178,15 @@ async def select_meant(connection: Connection, names: Sequence[str]) -> list[int
         """,
         {"below": f".{names[0]}", "names": list(names)},
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 async def select_like(connection: Connection, pattern: str) -> list[str]:
     """The names that a pattern matches, in which * stands for any characters."""
     like = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT domain_name FROM domains WHERE domain_name LIKE %s ORDER BY domain_name",
         (like.replace("*", "%"),),
     )
-    return await cursor.fetchall()
 
 
 async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
+from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
 from forager.extract.hosts import parent_domains
@@ -58,8 +59,7 @@ async def report_costs(
     """Report the last days up to today, for all domains or for the one that covers `domain`."""
     if not 1 <= days <= MAX_DAYS:
         raise InvalidInput(f"days must be 1 to {MAX_DAYS}, not {days}")
-    if not 1 <= limit <= MAX_LINES:
-        raise InvalidInput(f"limit must be 1 to {MAX_LINES}, not {limit}")
+    check_limit(limit, MAX_LINES)
     async with database.transaction() as connection:
         last = await store.select_today(connection)
         first = last - timedelta(days=days - 1)
@@ -141,8 +141,7 @@ class UsageLog:
             for (host, proxy_id), usage in counts.items()
         ]
         try:
-            async with self._database.connection() as connection:
-                await store.add_usage(connection, rows)
+            await self._database.run(store.add_usage, rows)
         except BaseException:
             self._take_back(counts)
             raise

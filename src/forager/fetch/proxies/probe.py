@@ -103,14 +103,13 @@ class ProxyProber:
 
     async def run_once(self) -> list[ProbeResult]:
         """Probe a few of those that are due."""
-        async with self._database.connection() as connection:
-            due = await store.claim_probes(
-                connection,
-                limit=AT_ONCE,
-                first=PROBE_DELAY,
-                longest=PROBE_DELAY_MAX,
-                region=self._region,
-            )
+        due = await self._database.run(
+            store.claim_probes,
+            limit=AT_ONCE,
+            first=PROBE_DELAY,
+            longest=PROBE_DELAY_MAX,
+            region=self._region,
+        )
         results = await asyncio.gather(*map(self._probe, due))
         for result in results:
             await self._settle(result)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from forager.db.cursor import Page
+from forager.db.cursor import Page, page_of
 from forager.db.database import Connection, Database
 from forager.errors import (
     DatabaseUnavailable,
@@ -99,40 +99,36 @@ class Proxies:
         sealed = None
         if spec.password is not None:
             sealed = self._vault.seal(spec.password, _context(spec))
-        async with self._database.connection() as connection:
-            proxy_id, is_new = await store.upsert_proxy(
-                connection,
-                scheme=spec.scheme.value,
-                host=spec.host,
-                port=spec.port,
-                username=spec.username,
-                password=sealed,
-                allow_private=allow_private,
-            )
+        proxy_id, is_new = await self._database.run(
+            store.upsert_proxy,
+            scheme=spec.scheme.value,
+            host=spec.host,
+            port=spec.port,
+            username=spec.username,
+            password=sealed,
+            allow_private=allow_private,
+        )
         return AddedProxy(proxy_id, is_new)
 
     async def page(self, *, limit: int, after: int = 0) -> Page[ProxyRecord]:
         """Proxies by id; the cursor is the last id."""
-        async with self._database.connection() as connection:
-            found = await store.select_records(connection, after=after, limit=limit + 1)
-        more = len(found) > limit
-        return Page(found[:limit], str(found[limit - 1].id) if more else None)
+        found = await self._database.run(store.select_records, after=after, limit=limit + 1)
+        return page_of(found, limit, lambda proxy: proxy.id)
 
     async def get(self, proxy_id: int) -> ProxyRecord:
-        async with self._database.connection() as connection:
-            found = await store.select_records(connection, after=_checked_id(proxy_id) - 1, limit=1)
+        found = await self._database.run(
+            store.select_records, after=_checked_id(proxy_id) - 1, limit=1
+        )
         if not found or found[0].id != proxy_id:
             raise _no_such_proxy(proxy_id)
         return found[0]
 
     async def ids(self) -> list[int]:
-        async with self._database.connection() as connection:
-            return await store.select_ids(connection)
+        return await self._database.run(store.select_ids)
 
     async def open(self, proxy_id: int) -> PickedProxy:
         """One proxy with its password, in any state; does not count as a use."""
-        async with self._database.connection() as connection:
-            found = await store.select_sealed(connection, [_checked_id(proxy_id)])
+        found = await self._database.run(store.select_sealed, [_checked_id(proxy_id)])
         if not found:
             raise _no_such_proxy(proxy_id)
         return unsealed(found[0], self._vault)
@@ -155,14 +151,12 @@ class Proxies:
 
     async def recovered(self, proxy_id: int) -> bool:
         """A probe found it well: turn it on if failures had turned it off."""
-        async with self._database.connection() as connection:
-            return await store.recover_proxy(connection, proxy_id)
+        return await self._database.run(store.recover_proxy, proxy_id)
 
     async def _change(
         self, proxy_id: int, change: Callable[[Connection, int], Awaitable[ProxyRecord | None]]
     ) -> ProxyRecord:
-        async with self._database.connection() as connection:
-            changed = await change(connection, _checked_id(proxy_id))
+        changed = await self._database.run(change, _checked_id(proxy_id))
         if changed is None:
             raise _no_such_proxy(proxy_id)
         return changed

@@ -144,8 +144,7 @@ class RobotsGate:
 
     async def _load(self, origin: str, known: _Origin) -> None:
         """From the database if it was fetched recently, else from the host."""
-        async with self._database.connection() as connection:
-            kept, now = await store.select_robots(connection, origin)
+        kept, now = await self._database.run(store.select_robots, origin)
         # an earlier failure to reach the host does not mean that it is unreachable now
         if kept is None or kept.status == NO_ANSWER or not kept.is_fresh(now):
             asked = local_time()
@@ -157,8 +156,7 @@ class RobotsGate:
             now += timedelta(seconds=local_time() - asked)
             kept = _kept(kept, answer, now)
             known.trouble = answer.trouble
-            async with self._database.connection() as connection:
-                await store.upsert_robots(connection, origin, kept)
+            await self._database.run(store.upsert_robots, origin, kept)
         _learn(known, kept, now)
 
     def _defer(self, known: _Origin, error: HostResting) -> None:
@@ -254,8 +252,7 @@ class RobotsReport:
 async def robots_report(database: Database, url: str, agent: str) -> RobotsReport | None:
     """The file that counts for a URL; None if it was not fetched yet."""
     origin = origin_of(url)
-    async with database.connection() as connection:
-        kept, now = await store.select_robots(connection, origin)
+    kept, now = await database.run(store.select_robots, origin)
     if kept is None:
         return None
     rules = kept.robots(now)

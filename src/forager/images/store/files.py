@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
-    """Files that no image has, and nobody meant to refer to for so long."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    """Files that no image has had or requested for this long."""
+    return await Values(connection).all(
         """
         SELECT f.content_hash FROM image_files f
          WHERE f.touched_at < now() - make_interval(secs => %s) AND f.going_at IS NULL
@@ -21,11 +19,10 @@ async def select_unused_files(connection: Connection, *, seconds: float, limit: 
         """,
         (seconds, limit),
     )
-    return await cursor.fetchall()
 
 
 async def lock_file(connection: Connection, content_hash: bytes) -> None:
-    """Wait for whoever is about to refer to a file; nobody else can until this commits."""
+    """Wait for transactions that refer to a file; new ones wait until this one commits."""
     await connection.execute(
         "SELECT FROM image_files WHERE content_hash = %s FOR UPDATE", (content_hash,)
     )
@@ -67,23 +64,21 @@ class MovableFile:
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    value = await Values(connection).first(
         """
         SELECT count(*) FROM image_files
          WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
         """,
         (place,),
     )
-    return int(await cursor.fetchone() or 0)
+    return int(value or 0)
 
 
 async def select_unmoved(
     connection: Connection, place: str, *, after: bytes, limit: int
 ) -> list[MovableFile]:
     """Files of which no copy in that place was checked, by content."""
-    cursor = connection.cursor(row_factory=class_row(MovableFile))
-    await cursor.execute(
+    return await Rows(connection, MovableFile).all(
         """
         SELECT f.content_hash, f.path,
                EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash) AS used
@@ -94,7 +89,6 @@ async def select_unmoved(
         """,
         (place, after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def mark_moved(connection: Connection, content_hash: bytes, place: str) -> bool:
@@ -109,8 +103,7 @@ async def select_moved(
     connection: Connection, place: str, *, after: bytes, limit: int
 ) -> list[MovableFile]:
     """Files of which a place has a checked copy, by content."""
-    cursor = connection.cursor(row_factory=class_row(MovableFile))
-    await cursor.execute(
+    return await Rows(connection, MovableFile).all(
         """
         SELECT content_hash, path, true AS used FROM image_files
          WHERE moved_to = %s AND content_hash > %s
@@ -119,4 +112,3 @@ async def select_moved(
         """,
         (place, after, limit),
     )
-    return await cursor.fetchall()

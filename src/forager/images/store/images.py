@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 
@@ -142,9 +141,8 @@ START = Place(datetime.min.replace(tzinfo=UTC), 0)
 
 
 async def select_place(connection: Connection, *, after: Place, count: int) -> Place | None:
-    """The place of the due image so many further on; None if there are fewer."""
-    cursor = connection.cursor(row_factory=class_row(Place))
-    await cursor.execute(
+    """The place of the due image `count` places further on; None if there are fewer."""
+    return await Rows(connection, Place).first(
         """
         SELECT next_attempt_at AS at, id
           FROM images
@@ -155,7 +153,6 @@ async def select_place(connection: Connection, *, after: Place, count: int) -> P
         """,
         (after.at, after.id, count - 1),
     )
-    return await cursor.fetchone()
 
 
 async def claim_images(
@@ -168,15 +165,14 @@ async def claim_images(
     after: Place = START,
     until: Place | None = None,
 ) -> list[PendingImage]:
-    """Images that are due, for workers of this region. Nobody else gets them during the lease.
+    """Images that are due, for workers of this region. No other worker gets them during the lease.
 
     Only those between two places, if such are named: `until` is the last to be looked at.
     """
     last: LiteralString = (
         "true" if until is None else "(next_attempt_at, id) <= (%(until_at)s, %(until_id)s)"
     )
-    cursor = connection.cursor(row_factory=class_row(PendingImage))
-    await cursor.execute(
+    return await Rows(connection, PendingImage).all(
         f"""
         WITH due AS (
             SELECT id FROM images
@@ -211,7 +207,6 @@ async def claim_images(
             "until_id": None if until is None else until.id,
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_known_files(
@@ -355,8 +350,7 @@ class StoredImage:
 async def select_stored(
     connection: Connection, product_id: int, position: int
 ) -> StoredImage | None:
-    cursor = connection.cursor(row_factory=class_row(StoredImage))
-    await cursor.execute(
+    return await Rows(connection, StoredImage).first(
         """
         SELECT f.path, f.media_type, f.content_hash
           FROM images i JOIN image_files f USING (content_hash)
@@ -366,13 +360,11 @@ async def select_stored(
         """,
         (product_id, position),
     )
-    return await cursor.fetchone()
 
 
 async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> bool:
     """Whether tasks of a host's domain are due; `names` are the host and its parents."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    value = await Values(connection).first(
         """
         SELECT EXISTS (
                    SELECT FROM crawl_tasks t
@@ -391,7 +383,7 @@ async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> 
         """,
         {"names": list(names)},
     )
-    return bool(await cursor.fetchone())
+    return bool(value)
 
 
 async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) -> dict[int, int]:

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncCursor
-from psycopg.rows import TupleRow, scalar_row
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.jobs.job import Held, Lease
 from forager.jobs.lifecycle import Status
 
@@ -19,8 +20,7 @@ async def beat(
     connection: Connection, *, worker_id: UUID, ids: Sequence[UUID], leases: Sequence[int]
 ) -> list[UUID]:
     """Renew leases; a row that its runner holds locked just now is skipped, not waited for."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         WITH mine AS (
             SELECT j.id
@@ -38,7 +38,6 @@ async def beat(
         """,
         {"ids": list(ids), "leases": list(leases), "worker_id": worker_id},
     )
-    return await cursor.fetchall()
 
 
 async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[Held]:

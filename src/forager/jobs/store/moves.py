@@ -13,7 +13,13 @@ from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
-from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor
+from forager.jobs.store.reads import (
+    CHANNEL,
+    COLUMNS,
+    NEEDS_BROWSER,
+    job_cursor,
+    renderer_is_there,
+)
 
 
 async def insert_jobs(
@@ -102,14 +108,22 @@ async def claim_jobs(
     kinds: Sequence[str],
     limit: int,
     schema: str,
+    stale_after: float,
     region: str | None = None,
+    renders: bool = False,
     only: UUID | None = None,
 ) -> list[Job]:
     """Take the next due jobs. A worker of another schema version gets none.
 
+    Jobs that need a browser are left to workers that have one. A worker for `only` one job takes
+    it if no worker renders: the person who waits for it then reads at once what is missing.
     The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
     """
     this_one: LiteralString = "AND id = %(only)s" if only else ""
+    browser: LiteralString = ""
+    if not renders:
+        others: LiteralString = f"AND {renderer_is_there('jobs')}" if only else ""
+        browser = f"AND NOT ({NEEDS_BROWSER} {others})"
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
     # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).
     statement = SQL(
@@ -122,7 +136,7 @@ async def claim_jobs(
                AND kind = ANY(%(kinds)s)
                AND (region IS NULL OR region = %(region)s)
                AND (SELECT version_num FROM alembic_version) = %(schema)s
-               {this_one}
+               {this_one} {browser}
              ORDER BY priority DESC, created_at, id
              LIMIT {{limit}}
                FOR NO KEY UPDATE SKIP LOCKED
@@ -150,6 +164,7 @@ async def claim_jobs(
             "kinds": list(kinds),
             "schema": schema,
             "region": region,
+            "stale_after": stale_after,
             "only": only,
             "worker_id": worker_id,
             "actor": f"worker {worker_id}",

@@ -1,16 +1,18 @@
-"""Statements that read jobs and their history."""
+"""Statements that read jobs and their history, and count jobs over time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncCursor
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.jobs.job import Job, JobEvent, StateCount
 from forager.jobs.lifecycle import Status
 
@@ -33,9 +35,7 @@ async def select_running(connection: Connection, *, limit: int) -> list[tuple[UU
 
 
 async def select_trace(connection: Connection, job_id: UUID) -> str | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
-    return await cursor.fetchone()
+    return await Values(connection).first("SELECT trace FROM crawl_jobs WHERE id = %s", (job_id,))
 
 
 async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
@@ -52,11 +52,9 @@ async def select_active_job_of_source(connection: Connection, source_id: str) ->
 
 async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
     """Up to two ids in a range: enough to know that a shortened id is not unique."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT id FROM crawl_jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT 2", (low, high)
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs(
@@ -94,8 +92,7 @@ async def select_jobs(
 async def select_events(
     connection: Connection, job_id: UUID, *, after: int, limit: int
 ) -> list[JobEvent]:
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -105,13 +102,11 @@ async def select_events(
         """,
         (job_id, after, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_last_events(connection: Connection, job_id: UUID, limit: int) -> list[JobEvent]:
     """A job's latest history, oldest first."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    found = await Rows(connection, JobEvent).all(
         """
         SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
           FROM job_events
@@ -121,15 +116,14 @@ async def select_last_events(connection: Connection, job_id: UUID, limit: int) -
         """,
         (job_id, limit),
     )
-    return (await cursor.fetchall())[::-1]
+    return found[::-1]
 
 
 async def select_events_of_many(
     connection: Connection, after: Mapping[UUID, int], *, limit: int
 ) -> list[JobEvent]:
     """Events of several jobs, for each job those after a known one, up to a limit."""
-    cursor = connection.cursor(row_factory=class_row(JobEvent))
-    await cursor.execute(
+    return await Rows(connection, JobEvent).all(
         """
         SELECT e.id, e.job_id, e.at, e.move, e.from_status, e.to_status, e.actor, e.reason,
                e.lease
@@ -145,7 +139,6 @@ async def select_events_of_many(
         """,
         (list(after), list(after.values()), limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:
@@ -227,5 +220,146 @@ COLUMNS: LiteralString = """
 """
 
 
+# Whether a crawl can only be run where there is a browser: by its own options, or by those of the
+# domain of its host, or of the nearest domain above that.
+NEEDS_BROWSER: LiteralString = """
+    (crawl_jobs.kind = 'crawl' AND CASE coalesce(crawl_jobs.payload ->> 'render', 'auto')
+        WHEN 'always' THEN true
+        WHEN 'auto' THEN coalesce((
+            SELECT d.render = 'always'
+              FROM domains d
+             WHERE d.domain_name = crawl_jobs.host
+                OR d.domain_name = ANY (ARRAY(
+                       SELECT array_to_string(labels[first:], '.')
+                         FROM (SELECT string_to_array(crawl_jobs.host, '.') AS labels) AS split,
+                              generate_series(2, array_length(labels, 1) - 1) AS first
+                   ))
+             ORDER BY length(d.domain_name) DESC
+             LIMIT 1
+        ), false)
+        ELSE false
+    END)
+"""
+
+
+def renderer_is_there(role: LiteralString) -> LiteralString:
+    """The condition that a worker of this role with a browser has been seen lately."""
+    return f"""
+    EXISTS (SELECT FROM workers w
+             WHERE w.role = '{role}' AND w.renders
+               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
+    """
+
+
+async def select_waiting_for_browser(connection: Connection, job_ids: Sequence[UUID]) -> list[UUID]:
+    """Those of these jobs that are due and that only a worker with a browser claims."""
+    return await Values(connection).all(
+        f"""
+        SELECT id FROM crawl_jobs
+         WHERE id = ANY(%s) AND status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+        """,
+        (list(job_ids),),
+    )
+
+
 def job_cursor(connection: Connection) -> AsyncCursor[Job]:
     return connection.cursor(row_factory=class_row(Job))
+
+
+async def count_by_minute(
+    connection: Connection, *, minutes: int, user_id: UUID | None
+) -> list[tuple[int, int, int]]:
+    """(minutes ago, jobs added, jobs finished) of each minute that had any."""
+    of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
+    cursor = await connection.execute(
+        f"""
+        SELECT floor(extract(epoch FROM now() - at) / 60)::int, sum(added)::int, sum(finished)::int
+          FROM (
+            SELECT created_at AS at, 1 AS added, 0 AS finished
+              FROM crawl_jobs
+             WHERE created_at > now() - %(minutes)s * interval '1 minute' {of_user}
+            UNION ALL
+            SELECT completed_at, 0, 1
+              FROM crawl_jobs
+             WHERE completed_at > now() - %(minutes)s * interval '1 minute'
+               AND status IN ('completed', 'failed', 'cancelled') {of_user}
+          ) AS moves
+         GROUP BY 1
+        """,
+        {"minutes": minutes, "user_id": user_id},
+    )
+    return await cursor.fetchall()
+
+
+async def select_recent(
+    connection: Connection, *, minutes: int, limit: int, user_id: UUID | None
+) -> list[UUID]:
+    """Jobs that were at work lately: those that hold a worker, are paused, or just finished."""
+    of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
+    return await Values(connection).all(
+        f"""
+        (SELECT id FROM crawl_jobs
+          WHERE status IN ('processing', 'paused') {of_user}
+          ORDER BY created_at DESC LIMIT %(limit)s)
+        UNION
+        (SELECT id FROM crawl_jobs
+          WHERE status IN ('completed', 'failed', 'cancelled')
+            AND completed_at > now() - %(minutes)s * interval '1 minute' {of_user}
+          ORDER BY completed_at DESC LIMIT %(limit)s)
+        """,
+        {"minutes": minutes, "limit": limit, "user_id": user_id},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One move, and what the job is called."""
+
+    id: int
+    job_id: UUID
+    kind: str
+    source_id: str | None
+    at: datetime
+    move: str
+    from_status: str | None
+    to_status: str
+    actor: str
+    reason: str | None
+
+
+async def select_moves(
+    connection: Connection,
+    *,
+    move: str | None,
+    user_id: UUID | None,
+    before: int | None,
+    among: int,
+    limit: int,
+) -> list[TimelineRow]:
+    """Moves of one kind and owner among the newest of them, newest first."""
+    earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
+    of_move: LiteralString = "AND e.move = %(move)s" if move is not None else ""
+    of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id is not None else ""
+    return await Rows(connection, TimelineRow).all(
+        f"""
+        SELECT e.id, e.job_id, j.kind, j.source_id, e.at, e.move, e.from_status::text,
+               e.to_status::text, e.actor, e.reason
+          FROM (
+            SELECT * FROM job_events {earlier} ORDER BY id DESC LIMIT %(among)s
+          ) AS e
+          JOIN crawl_jobs j ON j.id = e.job_id
+         WHERE true {of_move} {of_user}
+         ORDER BY e.id DESC
+         LIMIT %(limit)s
+        """,
+        {"move": move, "user_id": user_id, "before": before, "among": among, "limit": limit},
+    )
+
+
+async def select_reach(connection: Connection, *, before: int | None, among: int) -> int | None:
+    """The oldest of the newest moves up to a limit; None if there are fewer."""
+    earlier: LiteralString = "WHERE id < %(before)s" if before is not None else ""
+    return await Values(connection).first(
+        f"SELECT id FROM job_events {earlier} ORDER BY id DESC OFFSET %(skipped)s LIMIT 1",
+        {"before": before, "skipped": among - 1},
+    )

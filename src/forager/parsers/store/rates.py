@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.parsers.pattern import VersionRate
 
 # one number in two keys: the second is the domain's
@@ -85,8 +84,7 @@ async def select_domain_rates(
     connection: Connection, domain_ids: Sequence[int], *, recent: int, good: Sequence[str]
 ) -> list[DomainRate]:
     """What the active versions made of the newest pages, and of the week without those."""
-    cursor = connection.cursor(row_factory=class_row(DomainRate))
-    await cursor.execute(
+    return await Rows(connection, DomainRate).all(
         f"""
         SELECT d.id AS domain_id, d.domain_name AS domain,
                n.pages AS recent_pages, n.good AS recent_good,
@@ -118,16 +116,14 @@ async def select_domain_rates(
         """,
         {"domain_ids": list(domain_ids), "recent": recent, "good": list(good)},
     )
-    return await cursor.fetchall()
 
 
 async def hold_alert(connection: Connection, domain_id: int) -> bool:
     """Until this transaction ends, nobody else gives an alert for the domain."""
-    cursor = await connection.execute(
+    value = await Values(connection).first(
         "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
     )
-    row = await cursor.fetchone()
-    return bool(row and row[0])
+    return bool(value)
 
 
 async def has_event_since(
@@ -146,15 +142,13 @@ async def has_event_since(
 
 async def select_alerted(connection: Connection, kind: str) -> list[int]:
     """Domains with such an event in the last seven days."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         SELECT DISTINCT domain_id FROM catalog_events
          WHERE kind = %s AND occurred_at > now() - interval '7 days' AND domain_id IS NOT NULL
         """,
         (kind,),
     )
-    return await cursor.fetchall()
 
 
 async def select_version_rates(
@@ -167,8 +161,7 @@ async def select_version_rates(
     good: Sequence[str],
 ) -> list[VersionRate]:
     """Versions that read pages of a domain in the last seven days, by domain."""
-    cursor = connection.cursor(row_factory=class_row(VersionRate))
-    await cursor.execute(
+    return await Rows(connection, VersionRate).all(
         f"""
         WITH week AS MATERIALIZED (
             SELECT d.id, d.domain_name AS domain, r.parser, r.parser_version AS version, r.role,
@@ -208,7 +201,6 @@ async def select_version_rates(
             "good": list(good),
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_parser_rates(
@@ -219,8 +211,7 @@ async def select_parser_rates(
     good: Sequence[str],
 ) -> list[ParserRate]:
     """How these versions do over all domains, whether they count or are tried beside another."""
-    cursor = connection.cursor(row_factory=class_row(ParserRate))
-    await cursor.execute(
+    return await Rows(connection, ParserRate).all(
         f"""
         SELECT v.parser, v.version, n.pages AS recent_pages, n.good AS recent_good,
                w.pages AS week_pages, w.good AS week_good
@@ -251,7 +242,6 @@ async def select_parser_rates(
             "good": list(good),
         },
     )
-    return await cursor.fetchall()
 
 
 async def delete_old_rates(connection: Connection, *, days: float, limit: int) -> int:

@@ -10,6 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ _COLUMNS: LiteralString = """
 
 
 async def select_rollouts(connection: Connection) -> list[Rollout]:
-    cursor = connection.cursor(row_factory=class_row(Rollout))
-    await cursor.execute(f"SELECT {_COLUMNS} FROM parser_rollouts ORDER BY parser")
-    return await cursor.fetchall()
+    return await Rows(connection, Rollout).all(
+        f"SELECT {_COLUMNS} FROM parser_rollouts ORDER BY parser"
+    )
 
 
 async def note_bypass(connection: Connection, parser: str, reason: str, *, seconds: float) -> None:
@@ -84,8 +85,7 @@ async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
 
 
 async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
-    cursor = connection.cursor(row_factory=class_row(Rollout))
-    await cursor.execute(
+    return await Rows(connection, Rollout).one(
         f"""
         INSERT INTO parser_rollouts
                (parser, active_version, previous_version, canary_version, canary_share)
@@ -106,6 +106,3 @@ async def put_rollout(connection: Connection, rollout: Rollout) -> Rollout:
             rollout.canary_share,
         ),
     )
-    stored = await cursor.fetchone()
-    assert stored is not None
-    return stored

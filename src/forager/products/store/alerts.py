@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.plausibility import Offer
 from forager.products.record import AlertRule
 
@@ -26,8 +26,7 @@ async def insert_rule(
     connection: Connection, values: Mapping[str, Any], selection: Mapping[str, str]
 ) -> int | None:
     """The new rule's ID; None if the same rule exists."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         """
         INSERT INTO alert_rules (kind, percent, amount, currency, days, product_id, selection)
         VALUES (%(kind)s, %(percent)s, %(amount)s, %(currency)s, %(days)s, %(product_id)s,
@@ -37,36 +36,32 @@ async def insert_rule(
         """,
         {**values, "selection": Jsonb(dict(selection))},
     )
-    return await cursor.fetchone()
 
 
 async def count_selections(connection: Connection) -> int:
     """The number of rules that are not for one product."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT count(*) FROM alert_rules WHERE product_id IS NULL")
-    return await cursor.fetchone() or 0
+    value = await Values(connection).first(
+        "SELECT count(*) FROM alert_rules WHERE product_id IS NULL"
+    )
+    return value or 0
 
 
 async def select_rule(connection: Connection, rule_id: int) -> AlertRule | None:
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(f"{_RULES} WHERE r.id = %s", (rule_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, AlertRule).first(f"{_RULES} WHERE r.id = %s", (rule_id,))
 
 
 async def select_rules(connection: Connection, *, after: int, limit: int) -> list[AlertRule]:
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit))
-    return await cursor.fetchall()
+    return await Rows(connection, AlertRule).all(
+        f"{_RULES} WHERE r.id > %s ORDER BY r.id LIMIT %s", (after, limit)
+    )
 
 
 async def select_rules_for(connection: Connection, product_ids: Sequence[int]) -> list[AlertRule]:
     """The rules of these products, and all rules with a selection."""
-    cursor = connection.cursor(row_factory=class_row(AlertRule))
-    await cursor.execute(
+    return await Rows(connection, AlertRule).all(
         f"{_RULES} WHERE r.product_id IS NULL OR r.product_id = ANY(%s) ORDER BY r.id",
         (list(product_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def delete_rule(connection: Connection, rule_id: int) -> None:
@@ -78,6 +73,7 @@ class PastOffer:
     """The last known price and availability, and the range of prices by number of days."""
 
     product_id: int
+    variant: str | None
     # in the currency of the new offer
     price: Decimal | None
     availability: str | None
@@ -85,54 +81,69 @@ class PastOffer:
     highest: list[Decimal | None]
 
 
+# a product, or one of its variants by its key
+OfferKey = tuple[int, str | None]
+
+# the histories of products and variants as one: each part is read by its index
+_HISTORY: LiteralString = """
+    (SELECT id, product_id, NULL AS variant, price, currency, availability, recorded_at
+       FROM price_history
+      UNION ALL
+     SELECT id, product_id, variant, price, currency, availability, recorded_at
+       FROM variant_prices)
+"""
+_OF_OFFER: LiteralString = "{0}.product_id = c.id AND {0}.variant IS NOT DISTINCT FROM c.variant"
+
+
 async def select_past_offers(
-    connection: Connection, offers: Mapping[int, Offer], days: Sequence[int]
-) -> dict[int, PastOffer]:
-    """The past of products whose rows this transaction has locked, by ID.
+    connection: Connection, offers: Mapping[OfferKey, Offer], days: Sequence[int]
+) -> dict[OfferKey, PastOffer]:
+    """The past of products whose rows this transaction has locked, and of their variants.
 
     A price counts for a number of days if it was valid at any time within them.
     """
-    cursor = connection.cursor(row_factory=class_row(PastOffer))
-    await cursor.execute(
-        """
-        SELECT c.id AS product_id,
+    found = await Rows(connection, PastOffer).all(
+        f"""
+        SELECT c.id AS product_id, c.variant,
                (SELECT h.price
-                  FROM price_history h
-                 WHERE h.product_id = c.id AND h.price IS NOT NULL
+                  FROM {_HISTORY} h
+                 WHERE {_OF_OFFER.format("h")} AND h.price IS NOT NULL
                    AND h.currency IS NOT DISTINCT FROM c.currency
                  ORDER BY h.recorded_at DESC, h.id DESC
                  LIMIT 1) AS price,
                (SELECT h.availability
-                  FROM price_history h
-                 WHERE h.product_id = c.id AND h.availability IS NOT NULL
+                  FROM {_HISTORY} h
+                 WHERE {_OF_OFFER.format("h")} AND h.availability IS NOT NULL
                  ORDER BY h.recorded_at DESC, h.id DESC
                  LIMIT 1) AS availability,
-               coalesce(span.lowest, '{}') AS lowest,
-               coalesce(span.highest, '{}') AS highest
-          FROM unnest(%(ids)s::bigint[], %(currencies)s::text[]) AS c (id, currency)
+               coalesce(span.lowest, '{{}}') AS lowest,
+               coalesce(span.highest, '{{}}') AS highest
+          FROM unnest(%(ids)s::bigint[], %(variants)s::text[], %(currencies)s::text[])
+            AS c (id, variant, currency)
          CROSS JOIN LATERAL (
             SELECT array_agg(valid.lowest ORDER BY w.place) AS lowest,
                    array_agg(valid.highest ORDER BY w.place) AS highest
               FROM unnest(%(days)s::int[]) WITH ORDINALITY AS w (days, place)
              CROSS JOIN LATERAL (
                 SELECT min(h.price) AS lowest, max(h.price) AS highest
-                  FROM price_history h
-                 WHERE h.product_id = c.id
+                  FROM {_HISTORY} h
+                 WHERE {_OF_OFFER.format("h")}
                    AND h.currency IS NOT DISTINCT FROM c.currency
                    -- from the offer on that was valid when the days began
                    AND h.recorded_at >= coalesce(
                        (SELECT max(o.recorded_at)
-                          FROM price_history o
-                         WHERE o.product_id = c.id
+                          FROM {_HISTORY} o
+                         WHERE {_OF_OFFER.format("o")}
                            AND o.recorded_at <= now() - make_interval(days => w.days)),
                        '-infinity')
              ) AS valid
          ) AS span
         """,
         {
-            "ids": list(offers),
+            "ids": [product_id for product_id, _ in offers],
+            "variants": [variant for _, variant in offers],
             "currencies": [offer.currency for offer in offers.values()],
             "days": list(days),
         },
     )
-    return {past.product_id: past for past in await cursor.fetchall()}
+    return {(past.product_id, past.variant): past for past in found}

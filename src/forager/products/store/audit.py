@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 
-from psycopg.rows import scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Values
 
 # Each gives one column, what to look at; they are counted, and the first few are kept.
 PRODUCTS_WITHOUT_TASK: LiteralString = "SELECT id FROM products WHERE crawl_task_id IS NULL"
@@ -100,7 +99,7 @@ class Found:
 
 
 async def find(
-    connection: Connection, statement: LiteralString, *, examples: int, **parameters: Any
+    connection: Connection, /, statement: LiteralString, *, examples: int, **parameters: Any
 ) -> Found:
     cursor = await connection.execute(
         f"""
@@ -182,8 +181,6 @@ async def was_audited(connection: Connection, *, seconds: float) -> bool:
 
 
 async def select_now(connection: Connection) -> datetime:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT now()")
-    now = await cursor.fetchone()
+    now = await Values(connection).first("SELECT now()")
     assert isinstance(now, datetime)
     return now

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +22,7 @@ class Counts:
 
 async def select_counts(connection: Connection) -> Counts:
     """One look at the table. To count its domains there would sort it by them."""
-    cursor = connection.cursor(row_factory=class_row(Counts))
-    await cursor.execute(
+    return await Rows(connection, Counts).one(
         """
         SELECT count(*) AS products,
                count(price) AS priced,
@@ -41,9 +39,6 @@ async def select_counts(connection: Connection) -> Counts:
           FROM products
         """
     )
-    counts = await cursor.fetchone()
-    assert counts is not None
-    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +52,7 @@ class Share:
 
 async def count_shares(connection: Connection) -> list[Share]:
     """Products by availability, by currency and by domain, in one look at the table."""
-    cursor = connection.cursor(row_factory=class_row(Share))
-    await cursor.execute(
+    return await Rows(connection, Share).all(
         """
         SELECT g.kind AS column,
                CASE g.kind WHEN 'availability' THEN g.availability
@@ -75,7 +69,6 @@ async def count_shares(connection: Connection) -> list[Share]:
          ORDER BY g.products DESC, value
         """
     )
-    return await cursor.fetchall()
 
 
 async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:

@@ -8,9 +8,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.rows import dict_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.content import gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Order, Place
 from forager.products.record import ListedProduct
@@ -153,8 +154,7 @@ async def _listed(
     order: LiteralString,
     values: dict[str, Any],
 ) -> list[ListedProduct]:
-    cursor = connection.cursor(row_factory=class_row(ListedProduct))
-    await cursor.execute(
+    return await Rows(connection, ListedProduct).all(
         f"""
         SELECT {_LISTED}
           FROM products p
@@ -165,14 +165,14 @@ async def _listed(
         """,
         values,
     )
-    return await cursor.fetchall()
 
 
 async def count_products(connection: Connection, filters: Filters) -> int:
     conditions, values = filtered(filters)
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(f"SELECT count(*) FROM products p WHERE {conditions}", values)
-    return await cursor.fetchone() or 0
+    value = await Values(connection).first(
+        f"SELECT count(*) FROM products p WHERE {conditions}", values
+    )
+    return value or 0
 
 
 async def select_matching(
@@ -180,12 +180,10 @@ async def select_matching(
 ) -> list[int]:
     """The products among these that match."""
     conditions, values = filtered(filters)
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions} ORDER BY p.id",
         {**values, "ids": list(product_ids)},
     )
-    return await cursor.fetchall()
 
 
 # --- search ----------------------------------------------------------------------------------
@@ -202,8 +200,7 @@ class Reading:
 
 
 async def read_words(connection: Connection, typed: str, configs: list[str]) -> list[Reading]:
-    cursor = connection.cursor(row_factory=class_row(Reading))
-    await cursor.execute(
+    return await Rows(connection, Reading).all(
         """
         SELECT config, words::text, querytree(words) AS wanted
           FROM (SELECT config, websearch_to_tsquery(config::regconfig, %s) AS words
@@ -212,7 +209,6 @@ async def read_words(connection: Connection, typed: str, configs: list[str]) -> 
         """,
         (typed, configs),
     )
-    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +256,7 @@ async def rank_products(
     """The best of the first so many matches; of all products, or among some in their order."""
     conditions, values = filtered(filters)
     rows = _EVERYWHERE if among is None else _AMONG
-    cursor = connection.cursor(row_factory=class_row(Ranked))
-    await cursor.execute(
+    return await Rows(connection, Ranked).all(
         f"""
         WITH reading AS MATERIALIZED (
             SELECT language, words::tsquery AS words
@@ -297,7 +292,6 @@ async def rank_products(
             "id": 0 if after is None else after.id,
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_listed(connection: Connection, ids: list[int]) -> dict[int, ListedProduct]:
@@ -340,8 +334,7 @@ async def select_sizes(connection: Connection, ids: Sequence[int]) -> dict[int, 
 
 
 async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[IndexedProduct]:
-    cursor = connection.cursor(row_factory=class_row(IndexedProduct))
-    await cursor.execute(
+    return await Rows(connection, IndexedProduct).all(
         """
         SELECT p.id, p.domain_id, d.domain_name, p.product_name, p.description, p.brand,
                p.category, p.price, p.currency, p.availability, p.rating, p.created_at,
@@ -353,18 +346,14 @@ async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[Ind
         """,
         (list(ids),),
     )
-    return await cursor.fetchall()
 
 
 async def select_next_ids(connection: Connection, after: int, limit: int) -> list[int]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
     )
-    return await cursor.fetchall()
 
 
 async def count_after(connection: Connection, after: int) -> int:
-    cursor = await connection.execute("SELECT count(*) FROM products WHERE id > %s", (after,))
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
+    value = await Values(connection).first("SELECT count(*) FROM products WHERE id > %s", (after,))
+    return int(value or 0)

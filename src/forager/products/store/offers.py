@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 _GTIN: LiteralString = "ltrim({p}.gtin, '0')"
 _MPN: LiteralString = "lower(regexp_replace({p}.metadata ->> 'mpn', '[^[:alnum:]]', '', 'g'))"
@@ -53,8 +52,7 @@ async def select_pairs(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> list[OfferPair]:
     """The other offers of each product, up to a limit for each, in a fixed order."""
-    cursor = connection.cursor(row_factory=class_row(OfferPair))
-    await cursor.execute(
+    return await Rows(connection, OfferPair).all(
         f"""
         SELECT r.id AS product_id, o.id AS offer_id, 'gtin' AS matched_by
           FROM products r CROSS JOIN LATERAL ({_BY_GTIN}) o
@@ -67,12 +65,10 @@ async def select_pairs(
         """,
         {"ids": list(product_ids), "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_with_gtin(connection: Connection, gtin: str, *, limit: int) -> list[int]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"""
         SELECT p.id
           FROM products p
@@ -82,15 +78,13 @@ async def select_with_gtin(connection: Connection, gtin: str, *, limit: int) -> 
         """,
         (gtin, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_offer_tasks(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> list[int]:
     """The tasks of other offers with the same GTINs, up to a limit for each product."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"""
         SELECT DISTINCT p.crawl_task_id
           FROM products r CROSS JOIN LATERAL ({_BY_GTIN}) o JOIN products p ON p.id = o.id
@@ -98,4 +92,3 @@ async def select_offer_tasks(
         """,
         {"ids": list(product_ids), "limit": limit},
     )
-    return await cursor.fetchall()

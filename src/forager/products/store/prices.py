@@ -8,9 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.products.filters import Filters
 from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
@@ -41,13 +40,38 @@ async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) ->
     )
 
 
-async def insert_variant_changes(connection: Connection, product_ids: Sequence[int]) -> None:
-    """One row for each variant of these products whose offer differs from the last row."""
-    await connection.execute(
+@dataclass(frozen=True, slots=True)
+class VariantChange:
+    """A variant whose offer differs from the last one in its history, if it has one."""
+
+    product_id: int
+    variant: str
+    is_new: bool
+    old_price: Decimal | None
+    old_currency: str | None
+    old_availability: str | None
+    price: Decimal | None
+    currency: str | None
+    availability: str | None
+
+    @property
+    def old(self) -> Offer:
+        return Offer(self.old_price, None, self.old_currency, self.old_availability)
+
+    @property
+    def new(self) -> Offer:
+        return Offer(self.price, None, self.currency, self.availability)
+
+
+async def select_variant_changes(
+    connection: Connection, product_ids: Sequence[int]
+) -> list[VariantChange]:
+    """The variants of these products that changed since the last row of their history."""
+    return await Rows(connection, VariantChange).all(
         """
-        INSERT INTO variant_prices (product_id, variant, price, currency, availability,
-                                    recorded_at)
-        SELECT p.id, v.variant, v.price, v.currency, v.availability, statement_timestamp()
+        SELECT p.id AS product_id, v.variant, last.id IS NULL AS is_new,
+               last.price AS old_price, last.currency AS old_currency,
+               last.availability AS old_availability, v.price, v.currency, v.availability
           FROM products p
          CROSS JOIN LATERAL (
             SELECT DISTINCT ON (variant)
@@ -59,7 +83,7 @@ async def insert_variant_changes(connection: Connection, product_ids: Sequence[i
              ORDER BY variant
          ) AS v
           LEFT JOIN LATERAL (
-            SELECT h.price, h.currency, h.availability
+            SELECT h.id, h.price, h.currency, h.availability
               FROM variant_prices h
              WHERE h.product_id = p.id AND h.variant = v.variant
              ORDER BY h.recorded_at DESC, h.id DESC
@@ -71,6 +95,25 @@ async def insert_variant_changes(connection: Connection, product_ids: Sequence[i
          ORDER BY p.id, v.variant
         """,
         (list(product_ids),),
+    )
+
+
+async def insert_variant_changes(connection: Connection, changes: Sequence[VariantChange]) -> None:
+    await connection.execute(
+        """
+        INSERT INTO variant_prices (product_id, variant, price, currency, availability,
+                                    recorded_at)
+        SELECT product_id, variant, price, currency, availability, statement_timestamp()
+          FROM unnest(%s::bigint[], %s::text[], %s::numeric[], %s::text[], %s::text[])
+            AS c (product_id, variant, price, currency, availability)
+        """,
+        (
+            [change.product_id for change in changes],
+            [change.variant for change in changes],
+            [change.price for change in changes],
+            [change.currency for change in changes],
+            [change.availability for change in changes],
+        ),
     )
 
 
@@ -118,8 +161,7 @@ async def select_history(
 ) -> list[PriceRecord]:
     """The changes of one product, or of one of its variants; newest first."""
     history: LiteralString = "price_history" if variant is None else _OF_VARIANT
-    cursor = connection.cursor(row_factory=class_row(PriceRecord))
-    await cursor.execute(
+    return await Rows(connection, PriceRecord).all(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
                h.recorded_at, {_PREVIOUS.format(history=history)}
@@ -139,15 +181,13 @@ async def select_history(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def select_histories(
     connection: Connection, product_ids: Sequence[int], *, since: datetime | None
 ) -> list[PriceRecord]:
     """The changes of some products, each in the order of time."""
-    cursor = connection.cursor(row_factory=class_row(PriceRecord))
-    await cursor.execute(
+    return await Rows(connection, PriceRecord).all(
         f"""
         SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
                h.recorded_at, {_PREVIOUS.format(history="price_history")}
@@ -158,7 +198,6 @@ async def select_histories(
         """,
         {"products": list(product_ids), "since": since},
     )
-    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +226,7 @@ async def select_moves(
           FROM price_history h
          WHERE h.product_id = p.id AND h.currency IS NOT DISTINCT FROM p.currency AND h.price > 0
     """
-    cursor = connection.cursor(row_factory=class_row(PriceMove))
-    await cursor.execute(
+    return await Rows(connection, PriceMove).all(
         f"""
         WITH moved AS MATERIALIZED (
             SELECT DISTINCT product_id FROM price_history WHERE recorded_at >= %(since)s
@@ -212,7 +250,6 @@ async def select_moves(
         """,
         {**values, "since": since, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +264,7 @@ class PriceSummary:
 
 
 async def select_summary(connection: Connection, product_id: int) -> PriceSummary:
-    cursor = connection.cursor(row_factory=class_row(PriceSummary))
-    await cursor.execute(
+    summary = await Rows(connection, PriceSummary).first(
         """
         SELECT count(*) AS changes,
                min(h.price) AS lowest,
@@ -242,7 +278,6 @@ async def select_summary(connection: Connection, product_id: int) -> PriceSummar
         """,
         (product_id,),
     )
-    summary = await cursor.fetchone()
     assert summary is not None
     return summary
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.record import AttemptRecord, ExtractionRecord, ImageRecord, ProductRecord
 
 
 async def select_product(connection: Connection, product_id: int) -> ProductRecord | None:
-    cursor = connection.cursor(row_factory=class_row(ProductRecord))
-    await cursor.execute(
+    return await Rows(connection, ProductRecord).first(
         """
         SELECT p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.description,
                p.price, p.list_price, p.currency, p.availability, p.rating, p.review_count,
@@ -35,12 +33,10 @@ async def select_product(connection: Connection, product_id: int) -> ProductReco
         """,
         (product_id,),
     )
-    return await cursor.fetchone()
 
 
 async def select_product_id(connection: Connection, url_hash: bytes) -> int | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).first(
         """
         SELECT id FROM products WHERE url_hash = %(hash)s
         UNION ALL
@@ -49,7 +45,6 @@ async def select_product_id(connection: Connection, url_hash: bytes) -> int | No
         """,
         {"hash": url_hash},
     )
-    return await cursor.fetchone()
 
 
 async def product_exists(connection: Connection, product_id: int) -> bool:
@@ -58,14 +53,13 @@ async def product_exists(connection: Connection, product_id: int) -> bool:
 
 
 async def select_task_status(connection: Connection, url_hash: bytes) -> str | None:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT status FROM crawl_tasks WHERE url_hash = %s", (url_hash,))
-    return await cursor.fetchone()
+    return await Values(connection).first(
+        "SELECT status FROM crawl_tasks WHERE url_hash = %s", (url_hash,)
+    )
 
 
 async def select_images(connection: Connection, product_id: int) -> list[ImageRecord]:
-    cursor = connection.cursor(row_factory=class_row(ImageRecord))
-    await cursor.execute(
+    return await Rows(connection, ImageRecord).all(
         """
         SELECT image_url AS url, image_type AS type, position, alt_text,
                -- one that is fetched again is shown as it was
@@ -78,12 +72,10 @@ async def select_images(connection: Connection, product_id: int) -> list[ImageRe
         """,
         (product_id,),
     )
-    return await cursor.fetchall()
 
 
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[AttemptRecord]:
-    cursor = connection.cursor(row_factory=class_row(AttemptRecord))
-    await cursor.execute(
+    return await Rows(connection, AttemptRecord).all(
         """
         SELECT stage, outcome, error_kind, error_message, http_status, final_url, finished_at,
                duration_ms
@@ -94,14 +86,12 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
         """,
         (task_id, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_extractions(
     connection: Connection, task_id: int, limit: int
 ) -> list[ExtractionRecord]:
-    cursor = connection.cursor(row_factory=class_row(ExtractionRecord))
-    await cursor.execute(
+    return await Rows(connection, ExtractionRecord).all(
         """
         SELECT id, parser, parser_version, role, outcome, confidence, problems, error_message,
                segment || ':' || segment_offset || ':' || segment_length AS archive, created_at
@@ -112,7 +102,38 @@ async def select_extractions(
         """,
         (task_id, limit),
     )
-    return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPrice:
+    """The price that the data of a page states, and where the page shows it (empty: nowhere)."""
+
+    price: str | None
+    place: str
+
+
+# rows of a domain that are read to find those with a place
+_MAX_SCANNED = 1_000
+
+
+async def select_shown_prices(
+    connection: Connection, domain_id: int, *, limit: int
+) -> list[ShownPrice]:
+    """The latest extractions of a domain that were searched for the place of their price."""
+    return await Rows(connection, ShownPrice).all(
+        """
+        SELECT price, place
+          FROM (SELECT id, fields ->> 'price' AS price, evidence -> 'price' ->> 'place' AS place
+                  FROM extractions
+                 WHERE domain_id = %s AND role = 'active'
+                 ORDER BY id DESC
+                 LIMIT %s) AS recent
+         WHERE place IS NOT NULL
+         ORDER BY id DESC
+         LIMIT %s
+        """,
+        (domain_id, _MAX_SCANNED, limit),
+    )
 
 
 @dataclass(frozen=True, slots=True)

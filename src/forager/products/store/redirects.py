@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from psycopg.rows import class_row, scalar_row
+from decimal import Decimal
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
+from forager.extract.product.record import Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +22,32 @@ class KnownIdentity:
     product_name: str
     sku: str | None
     gtin: str | None
+    price: Decimal | None
+
+    @classmethod
+    def of_page(cls, url_hash: bytes, product: Product) -> KnownIdentity:
+        """A product that is about to be stored."""
+        name = product.name or ""
+        return cls(0, url_hash, url_hash, name, product.sku, product.gtin, product.price)
 
 
 async def select_identities(
     connection: Connection, url_hashes: Sequence[bytes]
 ) -> dict[bytes, KnownIdentity]:
-    cursor = connection.cursor(row_factory=class_row(KnownIdentity))
-    await cursor.execute(
+    found = await Rows(connection, KnownIdentity).all(
         """
-        SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin
+        SELECT p.id, a.url_hash, p.url_hash AS own_hash, p.product_name, p.sku, p.gtin,
+               p.price
           FROM product_aliases a JOIN products p ON p.id = a.product_id
          WHERE a.url_hash = ANY(%(hashes)s)
         UNION ALL
-        SELECT id, url_hash, url_hash AS own_hash, product_name, sku, gtin
+        SELECT id, url_hash, url_hash AS own_hash, product_name, sku, gtin, price
           FROM products
          WHERE url_hash = ANY(%(hashes)s)
         """,
         {"hashes": list(url_hashes)},
     )
-    return {known.url_hash: known for known in await cursor.fetchall()}
+    return {known.url_hash: known for known in found}
 
 
 async def rename_products(connection: Connection, places: Mapping[int, tuple[str, bytes]]) -> None:
@@ -125,9 +133,7 @@ async def delete_aliases(connection: Connection, url_hashes: Sequence[bytes]) ->
 
 
 async def select_aliases(connection: Connection, product_id: int) -> list[str]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         "SELECT url FROM product_aliases WHERE product_id = %s ORDER BY url LIMIT 100",
         (product_id,),
     )
-    return await cursor.fetchall()

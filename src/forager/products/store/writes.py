@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.products.content import ProductContent
 from forager.products.plausibility import Offer
 
@@ -53,6 +52,7 @@ class KnownProduct:
     currency: str | None
     availability: str | None
     problems: list[dict[str, Any]]
+    variants: list[dict[str, Any]]
     # to another domain than it had
     moved: bool
 
@@ -108,8 +108,7 @@ async def visit_products(
     Content and problems of those that were known stay as they are, and come back. A vector is
     made only for rows that are not there yet.
     """
-    cursor = connection.cursor(row_factory=class_row(KnownProduct))
-    await cursor.execute(
+    found = await Rows(connection, KnownProduct).all(
         f"""
         INSERT INTO products AS p (
             domain_id, crawl_task_id, url, url_hash, product_name, description, price, list_price,
@@ -136,14 +135,14 @@ async def visit_products(
                parser_version = excluded.parser_version,
                language = excluded.language
         RETURNING id, url_hash, p.xmax = 0 AS is_new, p.tsv <> '' AS is_indexed, content_hash,
-                  price, list_price, currency, availability, problems,
+                  price, list_price, currency, availability, problems, variants,
                   -- a subquery sees the row as it was
                   coalesce((SELECT k.domain_id FROM products k WHERE k.id = p.id)
                            <> p.domain_id, false) AS moved
         """,
         _columns(rows),
     )
-    return {known.url_hash: known for known in await cursor.fetchall()}
+    return {known.url_hash: known for known in found}
 
 
 async def update_content(
@@ -196,7 +195,7 @@ async def update_problems(connection: Connection, problems: Mapping[int, str]) -
 
 async def touch_products(connection: Connection, task_ids: Sequence[int]) -> list[int]:
     """The pages of these tasks are as they were; the ids of their products."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         WITH seen AS (
             SELECT id
@@ -210,7 +209,6 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> lis
         """,
         (list(task_ids),),
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
@@ -243,8 +241,7 @@ async def withdraw_products(
 
     The content hash becomes one that no page has: whatever is read next is a change.
     """
-    cursor = connection.cursor(row_factory=class_row(WithdrawnProduct))
-    await cursor.execute(
+    return await Rows(connection, WithdrawnProduct).all(
         """
         WITH was AS MATERIALIZED (
             SELECT id, domain_id, url, product_name, availability, price, list_price, currency
@@ -267,13 +264,14 @@ async def withdraw_products(
         """,
         {"ids": list(task_ids), "availability": availability},
     )
-    return await cursor.fetchall()
 
 
-async def select_names(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
-    """The names of the products of tasks, by task."""
+async def select_names(
+    connection: Connection, task_ids: Sequence[int]
+) -> dict[int, tuple[str, str | None]]:
+    """The names and SKUs of the products of tasks, by task."""
     cursor = await connection.execute(
-        "SELECT crawl_task_id, product_name FROM products WHERE crawl_task_id = ANY(%s)",
+        "SELECT crawl_task_id, product_name, sku FROM products WHERE crawl_task_id = ANY(%s)",
         (list(task_ids),),
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
+    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}

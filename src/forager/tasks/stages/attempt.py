@@ -102,7 +102,7 @@ class StageOfWorker:
 
 
 def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
-    """The one predicate for retries: what fails for good is failed, everything else while it may.
+    """The one predicate for retries: permanent failures are failed, others while retries are left.
 
     `recover` in the store says the same in SQL for the tasks of dead workers.
     """

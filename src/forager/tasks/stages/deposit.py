@@ -201,8 +201,7 @@ def _archive_writer(database: Database, settings: Settings, worker_id: UUID) -> 
     options = archive_options(settings)
 
     async def register(name: str) -> None:
-        async with database.connection() as connection:
-            await archive_store.register_segment(connection, name, None, worker_id=worker_id)
+        await database.run(archive_store.register_segment, name, None, worker_id=worker_id)
 
     return ArchiveWriter(
         options.open(),

@@ -36,10 +36,9 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.deposit import Deposit, Download
-from forager.tasks.stages.loop import StageLoop
+from forager.tasks.stages.loop import Holdings, StageLoop
 from forager.tasks.store import claims
 from forager.tasks.store import hints as hint_store
-from forager.tasks.workers.holdings import Holdings
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)
@@ -162,14 +161,13 @@ class Downloader(StageLoop[Download]):
         rest = set(named) - {task.id for task in claimed}
         if not rest:
             return rest
-        async with self._database.connection() as connection:
-            return await hint_store.select_queued(
-                connection,
-                list(rest),
-                region=self._settings.region,
-                task_proxies=self._settings.task_proxies,
-                renders=self._browser.is_there,
-            )
+        return await self._database.run(
+            hint_store.select_queued,
+            list(rest),
+            region=self._settings.region,
+            task_proxies=self._settings.task_proxies,
+            renders=self._browser.is_there,
+        )
 
     def _resting_now(self) -> list[int]:
         now = local_time()
@@ -206,7 +204,7 @@ class Downloader(StageLoop[Download]):
             seconds = min(max(rest.seconds, SHORTEST_REST), LONGEST_REST)
             return _rested(task, journey, seconds, rest.message)
         except DomainInactive as error:
-            # the scheduler leaves it alone until somebody switches the domain on again
+            # the scheduler skips it until the domain is enabled again
             return _rested(task, journey, 0.0, error.message)
         except (DatabaseUnavailable, DiskFull) as error:
             return _rested(task, journey, DATABASE_DELAY, error.message)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from forager.db.database import Connection, Database
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.logs import get_logger
 from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.hints import StageHints
 from forager.tasks.stages.attempt import HeldTask, StageOfWorker
-from forager.tasks.workers.holdings import Holdings
+from forager.tasks.stages.settle import waits_for_storage
 
 log = get_logger("tasks")
 
@@ -70,7 +71,7 @@ class StageLoop(ABC, Generic[Result]):
         self._done: list[Result] = []
         self._oldest = 0.0
         self._next_look = 0.0
-        self._patience = Patience(log, f"no tasks to {who.stage} can be claimed now")
+        self._outage = Outage(log, f"no tasks to {who.stage} can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         if hints is not None:
@@ -162,7 +163,7 @@ class StageLoop(ABC, Generic[Result]):
         if is_time:
             self._next_look = now + self._settings.poll_interval
         if self._holdings.may_claim:
-            with self._patience:
+            with self._outage:
                 await self._claim(is_time)
 
     async def _take(
@@ -171,8 +172,7 @@ class StageLoop(ABC, Generic[Result]):
         """Claim tasks, and begin with them."""
         plan = await self._rollouts.current(self._database)
         async with self._holdings.claiming:
-            async with self._database.connection() as connection:
-                tasks = await claim(connection)
+            tasks = await self._database.run(claim)
             self._holdings.add(tasks)
         for task in tasks:
             work = asyncio.create_task(self._work(task, plan))
@@ -212,3 +212,40 @@ class StageLoop(ABC, Generic[Result]):
             batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
             await self._write(batch)
             self._holdings.remove([result.task for result in batch])
+
+
+class Holdings:
+    """The leases of a worker's tasks, in both stages."""
+
+    def __init__(self) -> None:
+        # held while tasks are claimed: until their answer has come, what is ours is unknown
+        self.claiming = asyncio.Lock()
+        self.may_claim = True
+        self._leases: dict[int, int] = {}
+        self._since: dict[int, float] = {}
+        self._has_settled = False
+
+    def add(self, tasks: Iterable[HeldTask]) -> None:
+        now = time.monotonic()
+        for task in tasks:
+            self._leases[task.id] = task.lease
+            self._since[task.id] = now
+
+    def remove(self, tasks: Iterable[HeldTask]) -> None:
+        """Forget tasks, unless they have been claimed again since."""
+        for task in tasks:
+            if self._leases.get(task.id) == task.lease:
+                del self._leases[task.id], self._since[task.id]
+                self._has_settled = True
+
+    def leases(self) -> dict[int, int]:
+        return dict(self._leases)
+
+    def tick(self) -> Tick:
+        """A worker makes progress when it settles tasks, while it holds none, and while it waits
+        for storage that is unavailable: killing it would spend a retry of every task it holds.
+        """
+        progress = self._has_settled or not self._leases or waits_for_storage()
+        self._has_settled = False
+        oldest = min(self._since.values(), default=time.monotonic())
+        return Tick(progress, busy_for=time.monotonic() - oldest)

@@ -20,6 +20,7 @@ from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.parsers.trials import Trials
+from forager.products.learned_places import LearnedPlaces
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
@@ -39,11 +40,10 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.download import read_by
-from forager.tasks.stages.loop import StageLoop
+from forager.tasks.stages.loop import Holdings, StageLoop
 from forager.tasks.stages.settle import in_halves, record, say_lost, settle
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
-from forager.tasks.workers.holdings import Holdings
 
 # pages that are being read or wait for it, for each process
 PER_PROCESS = 32
@@ -100,6 +100,7 @@ class ParseStage(StageLoop[ReadTask]):
         self._decisions = decisions
         self._breakers = ParserBreakers(database, settings, pool)
         self._trials = Trials(database, pool)
+        self._places = LearnedPlaces(database)
         self._cache = cache
         self._storage = archive_options(settings).open()
         self._limit = PER_PROCESS * pool.processes
@@ -166,6 +167,7 @@ class ParseStage(StageLoop[ReadTask]):
             if page is None and task.ref is not None:
                 page = archived_page(await read_response(self._storage, task.ref))
             if page is not None:
+                page = replace(page, place=await self._places.place_in(task.domain_id))
                 reading = await self._read_by_plan(task, page, plan)
                 moved = page.url if page.url != task.url else None
                 needed = not page.rendered and await self._decisions.needs_rendering(
@@ -208,7 +210,7 @@ class ParseStage(StageLoop[ReadTask]):
             believed = [read for read in complete if read.task.id not in held]
             written = await self._write_products(connection, believed)
             attempts = [
-                self._attempt(read, written.get(read.task.id), held=read.task.id in held)
+                self._attempt(read, written.get(read.task.id), held=held.get(read.task.id))
                 for read in mine
             ]
             attempts = await settle(connection, self._who, attempts, self._settings)
@@ -217,11 +219,11 @@ class ParseStage(StageLoop[ReadTask]):
         say_lost(Stage.PARSE, [read.task for read in batch], kept)
         record(Stage.PARSE, attempts)
 
-    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> set[int]:
-        """Pages that give different products of a domain the same name."""
+    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, str]:
+        """Pages that suddenly show another product, and why they are held."""
         products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
-        names = [ReadName(task, p.name) for task, p in products if p is not None and p.name]
-        return await hold_same_pages(connection, names) if names else set()
+        names = [ReadName(task, p.name, p.sku) for task, p in products if p is not None and p.name]
+        return await hold_same_pages(connection, names) if names else {}
 
     async def _write_products(
         self, connection: Connection, batch: Sequence[ReadTask]
@@ -241,7 +243,9 @@ class ParseStage(StageLoop[ReadTask]):
             await store.forget_validators(connection, held)
         return written
 
-    def _attempt(self, read: ReadTask, written: Written | None, *, held: bool = False) -> Attempt:
+    def _attempt(
+        self, read: ReadTask, written: Written | None, *, held: str | None = None
+    ) -> Attempt:
         task = read.task
         attempt = Attempt(
             task=task,
@@ -250,7 +254,7 @@ class ParseStage(StageLoop[ReadTask]):
             duration_ms=read.duration_ms,
         )
         if held:
-            words = Cause(ErrorKind.VALIDATION, "different products of the domain got this name")
+            words = Cause(ErrorKind.VALIDATION, held)
             return replace(attempt, outcome=Outcome.HELD, cause=words)
         if read.reading is None and read.cause is None:
             # the archive was cleaned up before the page was read: it must be fetched again
@@ -323,6 +327,7 @@ def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> 
         url=task.url,
         url_hash=task.url_hash,
         final_url=read.final_url,
+        canonical=parsed.canonical,
         parser=parsed.parser,
         version=parsed.version,
         product=parsed.product,

@@ -141,7 +141,7 @@ def refusal(error: Exception) -> Cause:
 async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Ask until database and archive answer. Only for what is harmless to repeat.
 
-    The wait is bounded from outside: without the database nobody renews this worker's row, and it
+    The wait is bounded from outside: without the database this worker's row is not renewed, and it
     ends itself.
     """
     said = False
@@ -170,7 +170,7 @@ def waits_for_storage() -> bool:
 
 
 def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
-    """Say which results are dropped, because their tasks belong to somebody else by now."""
+    """Log which results are dropped because another worker holds their tasks by now."""
     lost = [task.id for task in tasks if task.id not in kept]
     if lost:
         LEASE_LOSSES.add("task", amount=len(lost))

@@ -1,7 +1,7 @@
-"""Statements that count tasks over time, from a sample where there are many.
+"""Statements that count tasks: now, and over time from a sample where there are many.
 
-Each reads a bounded number of rows, however many tasks there are. All are to be asked in one
-transaction: minutes are counted back from its beginning.
+Each count over time reads a bounded number of rows, however many tasks there are. Call them in
+one transaction: minutes are counted back from its beginning.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
-
-from psycopg.rows import class_row
+from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,10 @@ _MINUTES: LiteralString = """
 async def sample_attempts(connection: Connection, *, minutes: int, sample: int) -> list[Attempts]:
     """Attempts of the last minutes; of each minute at most `sample` are read.
 
-    How many a fuller minute had is told by the numbers of its first and its last one: numbers are
+    The count of a fuller minute follows from the numbers of its first and its last one: numbers are
     given one after the other.
     """
-    cursor = connection.cursor(row_factory=class_row(Attempts))
-    await cursor.execute(
+    return await Rows(connection, Attempts).all(
         f"""
         SELECT m.ago, s.ended * w.weight AS ended, s.failed * w.weight AS failed,
                s.settled * w.weight AS settled, w.weight > 1 AS is_estimated
@@ -107,16 +106,14 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
         """,
         {"minutes": minutes, "sample": sample},
     )
-    return await cursor.fetchall()
 
 
 async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> list[Waited]:
     """Since when tasks had been due that were settled in the last minutes, from few of each."""
-    cursor = connection.cursor(row_factory=class_row(Waited))
-    await cursor.execute(
+    return await Rows(connection, Waited).all(
         f"""
         SELECT m.ago,
-               -- of a task that came round again since then nobody knows: it counts as not waiting
+               -- unknown for a task that was visited again since then: it counts as not waiting
                least(%(minutes)s, floor(date_part('epoch', now()
                      - least(t.scheduled_at, a.finished_at)) / 60))::int AS due_ago,
                (count(*) / sum(count(*)) OVER (PARTITION BY m.ago))::float8 AS share
@@ -133,7 +130,6 @@ async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> 
         """,
         {"minutes": minutes, "sample": sample},
     )
-    return await cursor.fetchall()
 
 
 _WAITING: LiteralString = " UNION ALL ".join(
@@ -150,8 +146,7 @@ async def count_waiting(connection: Connection, *, minutes: int, most: int) -> l
 
     Those whose time is still to come are `later`, so that one sees what was looked at.
     """
-    cursor = connection.cursor(row_factory=class_row(Waiting))
-    await cursor.execute(
+    return await Rows(connection, Waiting).all(
         f"""
         SELECT CASE WHEN status <> 'pending' THEN status WHEN minute < now() THEN 'due'
                     ELSE 'later' END AS state,
@@ -168,7 +163,6 @@ async def count_waiting(connection: Connection, *, minutes: int, most: int) -> l
         """,
         {"minutes": minutes, "most": most},
     )
-    return await cursor.fetchall()
 
 
 async def count_error_kinds(
@@ -196,8 +190,7 @@ async def count_error_kinds(
 
 async def select_control(connection: Connection) -> TaskControlRow:
     """Whether there is any task, whether all are held, and when the scheduler last looked."""
-    cursor = connection.cursor(row_factory=class_row(TaskControlRow))
-    await cursor.execute(
+    return await Rows(connection, TaskControlRow).one(
         """
         SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
                (SELECT hold FROM task_control) AS hold,
@@ -205,6 +198,64 @@ async def select_control(connection: Connection) -> TaskControlRow:
                now() AS now
         """
     )
-    found = await cursor.fetchone()
-    assert found is not None
-    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DomainBacklog:
+    """A domain's tasks that are due or with the workers."""
+
+    domain: str
+    due: int
+    under_way: int
+    oldest_due: datetime | None
+
+
+async def count_by_status(connection: Connection) -> dict[str, int]:
+    cursor = await connection.execute("SELECT status, count(*) FROM crawl_tasks GROUP BY status")
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def count_held(connection: Connection) -> tuple[str | None, int, int]:
+    """The hold on all, held domains, and tasks that are held themselves."""
+    cursor = await connection.execute(
+        """
+        SELECT (SELECT hold FROM task_control),
+               (SELECT count(*)::int FROM domains WHERE task_hold IS NOT NULL),
+               (SELECT count(*)::int FROM crawl_tasks WHERE hold IS NOT NULL)
+        """
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1], row[2]
+
+
+async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
+    """The domains with the most tasks that are due or under way."""
+    return await Rows(connection, DomainBacklog).all(
+        """
+        SELECT d.domain_name AS domain,
+               (count(*) FILTER (WHERE t.status = 'pending'))::int AS due,
+               (count(*) FILTER (WHERE t.status <> 'pending'))::int AS under_way,
+               min(t.scheduled_at) FILTER (WHERE t.status = 'pending') AS oldest_due
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE (t.status = 'pending' AND t.scheduled_at <= now())
+            OR t.status IN ('queued', 'crawling', 'downloaded', 'parsing')
+         GROUP BY d.domain_name
+         ORDER BY count(*) DESC, d.domain_name
+         LIMIT %s
+        """,
+        (limit,),
+    )
+
+
+async def select_ticked_at(connection: Connection) -> datetime | None:
+    return await Values(connection).first("SELECT ticked_at FROM task_control")
+
+
+async def count_by_worker(connection: Connection) -> dict[UUID, int]:
+    """Tasks in progress by worker."""
+    cursor = await connection.execute(
+        "SELECT worker_id, count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL GROUP BY 1"
+    )
+    return dict(await cursor.fetchall())

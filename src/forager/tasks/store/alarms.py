@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 # of the moving average: what one more visit leaves of the share before
 DECAY = 0.9
@@ -49,8 +48,7 @@ async def lock_health(
             " ON CONFLICT DO NOTHING",
             (sorted(create),),
         )
-    cursor = connection.cursor(row_factory=class_row(DomainHealth))
-    await cursor.execute(
+    return await Rows(connection, DomainHealth).all(
         """
         SELECT domain_id, gone_share, visits, blocked_in_a_row, same_name, same_in_a_row, alarm,
                coalesce(extract(epoch FROM now() - alarm_at), 0)::float8 AS alarm_age, accepted
@@ -61,7 +59,6 @@ async def lock_health(
         """,
         (list(domain_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def update_health(connection: Connection, health: DomainHealth) -> None:
@@ -81,8 +78,7 @@ async def update_health(connection: Connection, health: DomainHealth) -> None:
 
 
 async def select_alarms(connection: Connection) -> list[DomainAlarm]:
-    cursor = connection.cursor(row_factory=class_row(DomainAlarm))
-    await cursor.execute(
+    return await Rows(connection, DomainAlarm).all(
         """
         SELECT h.domain_id, d.domain_name AS domain, h.alarm AS reason, h.alarm_at AS raised_at
           FROM domain_health h
@@ -91,13 +87,11 @@ async def select_alarms(connection: Connection) -> list[DomainAlarm]:
          ORDER BY h.alarm_at DESC, d.domain_name
         """
     )
-    return await cursor.fetchall()
 
 
 async def select_held_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
     """Tasks of a domain whose last visit was held; with `gone`, those answered with 404 or 410."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         SELECT t.id
           FROM crawl_tasks t
@@ -114,7 +108,26 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
         """,
         (domain_id, gone),
     )
-    return await cursor.fetchall()
+
+
+async def select_held_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
+    """Why the result of the last visit of tasks was held, if it was."""
+    cursor = await connection.execute(
+        """
+        SELECT t.id, last.error_message
+          FROM unnest(%s::bigint[]) AS t (id)
+         CROSS JOIN LATERAL (
+            SELECT outcome, error_message
+              FROM task_attempts
+             WHERE task_id = t.id AND stage = 'parse'
+             ORDER BY id DESC
+             LIMIT 1
+         ) AS last
+         WHERE last.outcome = 'held'
+        """,
+        (list(task_ids),),
+    )
+    return dict(await cursor.fetchall())
 
 
 async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
@@ -132,8 +145,7 @@ async def select_gone(
     connection: Connection, task_ids: Sequence[int], *, visits: int, seconds: float
 ) -> list[int]:
     """Those tasks whose last visits, as many and over as long as given, all met 404 or 410."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         """
         SELECT t.id
           FROM unnest(%(ids)s::bigint[]) AS t (id)
@@ -154,4 +166,3 @@ async def select_gone(
         """,
         {"ids": list(task_ids), "visits": visits, "seconds": seconds},
     )
-    return await cursor.fetchall()

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection, Database
+from forager.db.rows import Rows
 
 BATCH = 200
 _NEWEST = 2**63 - 1
@@ -66,8 +65,7 @@ async def archived_pages(
     """The newest page of every task, or all that are kept; a batch of rows in memory at a time."""
     before = _NEWEST
     while True:
-        async with database.connection() as connection:
-            rows = await _select(connection, before, domain_ids, history=history)
+        rows = await database.run(_select, before, domain_ids, history=history)
         for row in rows:
             yield row
         if len(rows) < BATCH:
@@ -78,18 +76,15 @@ async def archived_pages(
 async def _select(
     connection: Connection, before: int, domain_ids: list[int] | None, *, history: bool
 ) -> list[ArchivedPage]:
-    cursor = connection.cursor(row_factory=class_row(ArchivedPage))
-    await cursor.execute(
+    return await Rows(connection, ArchivedPage).all(
         _HISTORY if history else _LATEST,
         {"before": before, "domain_ids": domain_ids, "limit": BATCH},
     )
-    return await cursor.fetchall()
 
 
 async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedPage | None:
     """The newest page of the task for a URL."""
-    cursor = connection.cursor(row_factory=class_row(ArchivedPage))
-    await cursor.execute(
+    return await Rows(connection, ArchivedPage).first(
         """
         SELECT id, id AS task_id, domain_id, url, url_hash,
                segment, segment_offset, segment_length
@@ -98,7 +93,6 @@ async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedP
         """,
         (url_hash,),
     )
-    return await cursor.fetchone()
 
 
 async def select_visit(connection: Connection, task_id: int, *, number: int) -> ArchiveRef | None:

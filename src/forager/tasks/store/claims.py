@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import LEAD
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
+from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 
@@ -40,11 +40,7 @@ WANTS_BROWSER: LiteralString = """
         WHEN 'always' THEN true WHEN 'never' THEN false ELSE t.needs_browser
     END
 """
-RENDERER_IS_THERE: LiteralString = """
-    EXISTS (SELECT FROM workers w
-             WHERE w.role = 'tasks' AND w.renders
-               AND w.last_seen > now() - %(stale_after)s * interval '1 second')
-"""
+RENDERER_IS_THERE = renderer_is_there("tasks")
 
 NOTHING_IS_HELD: LiteralString = """
     NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
@@ -84,8 +80,7 @@ async def claim_queued(
     alone. `among`: only these tasks. `render_room`: how many may need a browser.
     """
     named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
-    cursor = connection.cursor(row_factory=class_row(HeldTask))
-    await cursor.execute(
+    return await Rows(connection, HeldTask).all(
         f"""
         WITH ahead AS (
             SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
@@ -155,14 +150,14 @@ async def claim_queued(
             "render_room": render_room,
         },
     )
-    return await cursor.fetchall()
 
 
 async def exists_renderer(connection: Connection, *, stale_after: float) -> bool:
     """Whether a worker that renders has been heard of lately."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after})
-    return bool(await cursor.fetchone())
+    value = await Values(connection).first(
+        f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after}
+    )
+    return bool(value)
 
 
 async def claim_downloaded(
@@ -174,14 +169,13 @@ async def claim_downloaded(
     waited: float = 0.0,
     region: str | None = None,
 ) -> list[HeldTask]:
-    """Take downloaded tasks in order: `among` these, or any that have `waited` so many seconds."""
+    """Take downloaded tasks in order: `among` these, or any that `waited` this many seconds."""
     chosen: LiteralString = (
         "t.updated_at <= now() - %(waited)s * interval '1 second'"
         if among is None
         else "t.id = ANY(%(among)s)"
     )
-    cursor = connection.cursor(row_factory=class_row(HeldTask))
-    await cursor.execute(
+    return await Rows(connection, HeldTask).all(
         f"""
         WITH locked AS MATERIALIZED (
             SELECT t.id
@@ -207,4 +201,3 @@ async def claim_downloaded(
             "region": region,
         },
     )
-    return await cursor.fetchall()

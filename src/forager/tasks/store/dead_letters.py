@@ -1,4 +1,4 @@
-"""The SQL of dead letters: tasks that failed for good, until somebody decides."""
+"""The SQL of dead letters: tasks that failed permanently, until they are retried or dismissed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.tasks.lifecycle import RETRY
 from forager.tasks.stages.attempt import Attempt, Stage
 from forager.tasks.task import CHANNEL
@@ -113,8 +112,7 @@ async def select_letters(
     connection: Connection, wanted: LetterFilter, *, before: int | None, limit: int
 ) -> list[DeadLetter]:
     """Open letters, newest first."""
-    cursor = connection.cursor(row_factory=class_row(DeadLetter))
-    await cursor.execute(
+    return await Rows(connection, DeadLetter).all(
         f"""
         SELECT l.id, l.task_id, d.domain_name AS domain, l.url, l.stage, l.error_type,
                l.error_kind, l.error_message, l.attempts, l.died_at
@@ -127,15 +125,13 @@ async def select_letters(
         """,
         {**_values(wanted), "before": before, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_groups(
     connection: Connection, wanted: LetterFilter, *, limit: int
 ) -> list[LetterGroup]:
     """Open letters by cause and domain, the most frequent first."""
-    cursor = connection.cursor(row_factory=class_row(LetterGroup))
-    await cursor.execute(
+    return await Rows(connection, LetterGroup).all(
         f"""
         SELECT d.domain_name AS domain, l.error_kind, l.message_key AS message,
                count(*) AS count, max(l.died_at) AS last_died,
@@ -149,29 +145,29 @@ async def select_groups(
         """,
         {**_values(wanted), "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
     """Of these ids, those of open letters."""
-    cursor = await connection.execute(
-        "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+    return set(
+        await Values(connection).all(
+            "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
+        )
     )
-    return {row[0] for row in await cursor.fetchall()}
 
 
 async def count_letters(connection: Connection, wanted: LetterFilter) -> int:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", _values(wanted))
-    return await cursor.fetchone() or 0
+    value = await Values(connection).first(
+        f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", _values(wanted)
+    )
+    return value or 0
 
 
 async def resolve(
     connection: Connection, wanted: LetterFilter, *, resolution: str, limit: int
 ) -> int:
     """Settle some letters: `retried` ones send their failed tasks to be tried now."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    value = await Values(connection).first(
         f"""
         WITH chosen AS (
             SELECT l.id, l.task_id
@@ -197,7 +193,7 @@ async def resolve(
         """,
         {**_values(wanted), "resolution": resolution, "limit": limit},
     )
-    return await cursor.fetchone() or 0
+    return value or 0
 
 
 def _values(wanted: LetterFilter) -> dict[str, object]:

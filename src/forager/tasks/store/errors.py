@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.tasks.causes import Cause, ErrorFilter, ErrorGroup, ErrorRow
 from forager.tasks.stages.attempt import Attempt, Stage
 
@@ -71,8 +70,7 @@ async def select_groups(
     connection: Connection, wanted: ErrorFilter, *, limit: int, offset: int
 ) -> list[ErrorGroup]:
     """Groups by how often they happened."""
-    cursor = connection.cursor(row_factory=class_row(ErrorGroup))
-    await cursor.execute(
+    return await Rows(connection, ErrorGroup).all(
         f"""
         WITH grouped AS (
             SELECT e.domain_id, e.error_type, e.message_key, count(*) AS count,
@@ -94,7 +92,6 @@ async def select_groups(
         """,
         {**_values(wanted), "limit": limit, "offset": offset},
     )
-    return await cursor.fetchall()
 
 
 async def count_over_time(
@@ -120,8 +117,7 @@ async def select_errors(
     connection: Connection, wanted: ErrorFilter, *, before: int | None, limit: int
 ) -> list[ErrorRow]:
     """Single errors, newest first."""
-    cursor = connection.cursor(row_factory=class_row(ErrorRow))
-    await cursor.execute(
+    return await Rows(connection, ErrorRow).all(
         f"""
         SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
                e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
@@ -134,12 +130,10 @@ async def select_errors(
         """,
         {**_values(wanted), "before": before, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_error(connection: Connection, error_id: int) -> ErrorRow | None:
-    cursor = connection.cursor(row_factory=class_row(ErrorRow))
-    await cursor.execute(
+    return await Rows(connection, ErrorRow).first(
         """
         SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
                e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
@@ -149,7 +143,6 @@ async def select_error(connection: Connection, error_id: int) -> ErrorRow | None
         """,
         (error_id,),
     )
-    return await cursor.fetchone()
 
 
 def _values(wanted: ErrorFilter) -> dict[str, object]:

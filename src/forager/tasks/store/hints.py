@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
-from psycopg.rows import scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.outbox.store import enqueue
 from forager.tasks.store.claims import WANTS_BROWSER
@@ -71,8 +70,7 @@ async def select_queued(
     renders: bool = False,
 ) -> set[int]:
     """Those that still wait to be downloaded, and may be by such a worker of this region."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         f"""
         SELECT t.id
           FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
@@ -87,7 +85,7 @@ async def select_queued(
             "renders": renders,
         },
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def touch(connection: Connection, task_ids: Sequence[int]) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, kwargs_row
+from psycopg.rows import kwargs_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -126,7 +127,7 @@ async def select_ids(
 ) -> list[int]:
     """The ids of a selection in their order, so that everybody locks in the same one."""
     where, values = _where(selection, domain_ids)
-    cursor = await connection.execute(
+    return await Values(connection).all(
         f"""
         SELECT t.id
           FROM crawl_tasks t
@@ -136,7 +137,6 @@ async def select_ids(
         """,
         {**values, "after": after, "limit": limit},
     )
-    return [row[0] for row in await cursor.fetchall()]
 
 
 async def select_task(
@@ -158,8 +158,9 @@ async def select_task(
 
 async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
     """Of these numbers, those that tasks have."""
-    cursor = await connection.execute("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
-    return {row[0] for row in await cursor.fetchall()}
+    return set(
+        await Values(connection).all("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
+    )
 
 
 async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
@@ -171,8 +172,7 @@ async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) ->
 
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
     """The last attempts at a task, newest first."""
-    cursor = connection.cursor(row_factory=class_row(Attempt))
-    await cursor.execute(
+    return await Rows(connection, Attempt).all(
         """
         SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
                proxy_id, worker_id, started_at, finished_at, duration_ms, size
@@ -183,15 +183,13 @@ async def select_attempts(connection: Connection, task_id: int, limit: int) -> l
         """,
         (task_id, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_surroundings(
     connection: Connection, task: Task, most: int, *, stale_after: float, task_proxies: bool
 ) -> Surroundings:
     """`ahead`: due tasks of its domain that come first, counted up to `most`."""
-    cursor = connection.cursor(row_factory=class_row(Surroundings))
-    await cursor.execute(
+    return await Rows(connection, Surroundings).one(
         f"""
         SELECT now() AS now,
                c.hold AS all_hold,
@@ -251,6 +249,3 @@ async def select_surroundings(
             "task_proxies": task_proxies,
         },
     )
-    found = await cursor.fetchone()
-    assert found is not None  # a task has a domain
-    return found

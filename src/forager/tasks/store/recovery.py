@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, RECOVER_MISSED, TaskMove
 from forager.tasks.task import CHANNEL, RecoveredTask
 
@@ -87,8 +86,7 @@ _RECOVER = f"""
 
 async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
     """All workers for tasks, and everybody else in whose name tasks are held."""
-    cursor = connection.cursor(row_factory=class_row(Holder))
-    await cursor.execute(
+    return await Rows(connection, Holder).all(
         """
         WITH RECURSIVE holders AS (
             -- from one to the next: there may be many tasks to a worker
@@ -111,7 +109,6 @@ async def select_holders(connection: Connection, *, stale_after: float) -> list[
         """,
         (stale_after,),
     )
-    return await cursor.fetchall()
 
 
 async def recover_stale(
@@ -126,8 +123,7 @@ async def recover_stale(
     limit: int,
 ) -> list[RecoveredTask]:
     """Take tasks from workers that are silent. Their silence is tested again here."""
-    cursor = connection.cursor(row_factory=class_row(RecoveredTask))
-    await cursor.execute(
+    return await Rows(connection, RecoveredTask).all(
         f"""
         WITH orphans AS (
             SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
@@ -154,7 +150,6 @@ async def recover_stale(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def recover_dead(
@@ -168,8 +163,7 @@ async def recover_dead(
     limit: int,
 ) -> list[RecoveredTask]:
     """Take tasks from workers whose process is known to be gone."""
-    cursor = connection.cursor(row_factory=class_row(RecoveredTask))
-    await cursor.execute(
+    return await Rows(connection, RecoveredTask).all(
         f"""
         WITH orphans AS (
             SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
@@ -189,7 +183,6 @@ async def recover_dead(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 async def schedule_next_visits(connection: Connection, every: Mapping[int, timedelta]) -> None:
@@ -207,15 +200,14 @@ async def schedule_next_visits(connection: Connection, every: Mapping[int, timed
 
 async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
     """Those of the workers in whose name tasks are held."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         """
         SELECT id FROM unnest(%s::uuid[]) AS w (id)
          WHERE EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
         """,
         (list(worker_ids),),
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +222,7 @@ AGEING = (
     Ageing("task_attempts", "finished_at"),
     Ageing("error_logs", "occurred_at"),
     Ageing("extractions", "created_at"),
-    # the open ones wait for somebody to decide, however long that takes
+    # open letters wait for a decision, however long that takes
     Ageing("dead_letters", "resolved_at"),
 )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
@@ -20,9 +19,8 @@ _LEADER = 0x666F_7261_7461_736B
 
 async def lead(connection: Connection) -> bool:
     """Whether this transaction is the only one that queues; the lock goes with it."""
-    cursor = await connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
-    row = await cursor.fetchone()
-    return row is not None and row[0]
+    value = await Values(connection).first("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
+    return bool(value)
 
 
 async def walk_indexes(connection: Connection) -> None:
@@ -146,9 +144,7 @@ SELECT d.id,
 
 async def select_loads(connection: Connection) -> list[DomainLoad]:
     """The domains that have pending tasks, due or not, with what their budgets allow."""
-    cursor = connection.cursor(row_factory=class_row(DomainLoad))
-    await cursor.execute(_SELECT_LOADS)
-    return await cursor.fetchall()
+    return await Rows(connection, DomainLoad).all(_SELECT_LOADS)
 
 
 # Each domain and priority has its place in the index, where the due come first. The priorities of a
@@ -205,9 +201,8 @@ async def queue_due(
     *,
     stale_after: float,
 ) -> list[int]:
-    """Hand due tasks to the workers: of each domain no more than so many, of all than `limit`."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    """Hand due tasks to the workers: up to a number per domain, and up to `limit` in all."""
+    return await Values(connection).all(
         _QUEUE_DUE,
         {
             "domains": [load.id for load, _ in allowances],
@@ -218,7 +213,6 @@ async def queue_due(
             "has_renderer": await exists_renderer(connection, stale_after=stale_after),
         },
     )
-    return await cursor.fetchall()
 
 
 async def note_tick(connection: Connection) -> None:
@@ -252,7 +246,7 @@ async def count_proxies(connection: Connection, *, stale_after: float) -> dict[s
 async def select_delaying_robots(
     connection: Connection, within: float | None
 ) -> list[tuple[str, bytes]]:
-    """Origins whose robots.txt came within so many seconds, and those files.
+    """Origins whose robots.txt was fetched within this many seconds, and those files.
 
     Most say nothing of a delay; they are empty here.
     """

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.tasks.lifecycle import (
     COMPLETE,
     FAIL,
@@ -29,8 +28,7 @@ async def lock_held(
     connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
 ) -> set[int]:
     """The fence: lock those of the tasks that are still ours, and tell which."""
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    found = await Values(connection).all(
         """
         SELECT t.id
           FROM crawl_tasks t
@@ -47,7 +45,7 @@ async def lock_held(
             "status": who.stage.status,
         },
     )
-    return set(await cursor.fetchall())
+    return set(found)
 
 
 async def mark_downloaded(
@@ -195,7 +193,7 @@ async def miss(
 
 
 async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
-    """These will not be tried again unless somebody says so."""
+    """Fail tasks permanently: they are retried only on request."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -273,11 +271,10 @@ async def give_back(
 ) -> list[int]:
     """Return tasks to where they were claimed from, without spending a retry; which ones.
 
-    `ids`: only these; `stopped_only`: those that somebody stopped, which wait as pending.
+    `ids`: only these; `stopped_only`: those that were stopped, which wait as pending.
     """
     move = WITHDRAW if stopped_only else RELEASE
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute(
+    return await Values(connection).all(
         f"""
         WITH held AS (
             SELECT t.id, t.status, t.lease
@@ -315,7 +312,6 @@ async def give_back(
             "reason": reason,
         },
     )
-    return await cursor.fetchall()
 
 
 async def notify(connection: Connection) -> None:
@@ -344,8 +340,7 @@ class Intervals:
 
 
 async def select_intervals(connection: Connection, ids: Sequence[int]) -> list[Intervals]:
-    cursor = connection.cursor(row_factory=class_row(Intervals))
-    await cursor.execute(
+    return await Rows(connection, Intervals).all(
         """
         SELECT t.id, t.crawl_frequency, t.adapted_frequency,
                d.crawl_frequency AS domain_frequency,
@@ -356,7 +351,6 @@ async def select_intervals(connection: Connection, ids: Sequence[int]) -> list[I
         """,
         (list(ids),),
     )
-    return await cursor.fetchall()
 
 
 async def complete(

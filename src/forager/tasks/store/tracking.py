@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from psycopg.rows import scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,7 @@ class NewTask:
 
 
 async def select_now(connection: Connection) -> datetime:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT now()")
-    now = await cursor.fetchone()
+    now = await Values(connection).first("SELECT now()")
     assert isinstance(now, datetime)
     return now
 

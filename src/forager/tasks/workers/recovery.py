@@ -52,8 +52,9 @@ class TaskRecovery:
 
     async def run_once(self) -> list[RecoveredTask]:
         """One look: recover what is certainly dead, and what was silent at the look before too."""
-        async with self._database.connection() as connection:
-            holders = await store.select_holders(connection, stale_after=self._settings.stale_after)
+        holders = await self._database.run(
+            store.select_holders, stale_after=self._settings.stale_after
+        )
         dead = [h for h in holders if h.process is not None and has_died(h.process)]
         silent = [h for h in holders if h.is_stale and h not in dead]
         given_up = [
@@ -92,8 +93,9 @@ class TaskRecovery:
             )
 
     async def _holder(self, worker_id: UUID) -> list[Holder]:
-        async with self._database.connection() as connection:
-            holders = await store.select_holders(connection, stale_after=self._settings.stale_after)
+        holders = await self._database.run(
+            store.select_holders, stale_after=self._settings.stale_after
+        )
         return [holder for holder in holders if holder.id == worker_id]
 
     async def _recover_dead(self, dead: Sequence[Holder]) -> list[RecoveredTask]:
@@ -128,7 +130,7 @@ class TaskRecovery:
         )
 
     async def _recover(self, workers: Sequence[Holder], take: Recover) -> list[RecoveredTask]:
-        """In chunks, and only then forget the workers: their tasks must not be left to nobody."""
+        """In chunks, and delete the workers only then: every held task must keep a known worker."""
         recovered: list[RecoveredTask] = []
         while workers:
             async with self._database.transaction() as connection:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.patience import TROUBLE, Patience
+from forager.db.outages import TROUBLE, Outage
 from forager.logs import get_logger
 from forager.processes.control import Assignment, StopCause
 from forager.processes.supervised import SupervisedProcess, watch_limits
@@ -111,11 +111,11 @@ class TaskSupervisor:
                 await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:
-        """Give its tasks back at once; if the database is away, as soon as it is back."""
-        patience = Patience(log, "tasks of the dead worker cannot be recovered yet")
-        revival = Patience(log, "the embedded database does not start")
+        """Give its tasks back at once, or as soon as the database is reachable again."""
+        outage = Outage(log, "tasks of the dead worker cannot be recovered yet")
+        revival = Outage(log, "the embedded database does not start")
         while not self._stopping.is_set():
-            with patience:
+            with outage:
                 if worker.unrenewed:
                     await self._recovery.release_worker(worker.worker_id, reason=UNRENEWED)
                 else:

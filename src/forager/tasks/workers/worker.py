@@ -11,7 +11,7 @@ from uuid import UUID
 from forager.archive import store as archive_store
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
@@ -28,10 +28,10 @@ from forager.tasks.hints import Hints, tell
 from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.stages.download import Downloader
+from forager.tasks.stages.loop import Holdings
 from forager.tasks.stages.parse import ParseStage
 from forager.tasks.store import stages as store
 from forager.tasks.task import CHANNEL
-from forager.tasks.workers.holdings import Holdings
 
 log = get_logger("tasks")
 
@@ -43,7 +43,7 @@ FAREWELL_LIMIT = 3.0
 
 
 class TaskWorker:
-    """Downloads and parses until told to stop. `on_renewed` hears when its row was renewed.
+    """Downloads and parses until it is stopped. `on_renewed` is called when its row was renewed.
 
     With `hints` it works on what those name; otherwise on whatever waits.
     """
@@ -76,7 +76,7 @@ class TaskWorker:
             returns=False,
             parsers=installed_versions,
         )
-        self._patience = Patience(log, "the database is unreachable, will retry")
+        self._outage = Outage(log, "the database is unreachable, will retry")
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -101,7 +101,7 @@ class TaskWorker:
 
     async def _enter(self) -> None:
         while not self._stopping.is_set():
-            with self._patience:
+            with self._outage:
                 await self._renew()
                 return
             await asyncio.sleep(RETRY_INTERVAL)
@@ -188,12 +188,12 @@ class TaskWorker:
         """Renew this worker's row, and see that both sides agree on what it holds."""
         while True:
             pause = self._settings.heartbeat_interval
-            with self._patience:
+            with self._outage:
                 await self._renew()
                 for task_id in await self._compare():
                     downloading.drop(task_id)
                     parsing.drop(task_id)
-            await asyncio.sleep(min(pause, RETRY_INTERVAL) if self._patience.is_needed else pause)
+            await asyncio.sleep(min(pause, RETRY_INTERVAL) if self._outage.lasts else pause)
 
     async def _renew(self) -> None:
         asked_at = local_time()

@@ -14,6 +14,7 @@ from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChan
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
+from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.task import parse_every
@@ -94,7 +95,7 @@ async def show(visit: Operates, host: Host) -> Page:
 async def change(visit: Administers, form: Submitted, host: Host) -> Done:
     domain = await visit.here.domains.set(host, _changes(form))
     return Done(
-        f"{domain.domain_name} is changed; running crawls heed it within seconds.",
+        f"Settings of {domain.domain_name} saved. Running crawls apply them within seconds.",
         to=_url(domain.domain_name),
     )
 
@@ -119,11 +120,11 @@ async def hold(visit: Operates, form: Submitted, host: Host) -> Done:
     moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
     move = moves.get(form.text("move"))
     if move is None:
-        raise InvalidInput(f"the tasks of a domain can be moved by {', '.join(moves)}")
+        raise InvalidInput(f"choose one of: {', '.join(moves)}")
     await move(chosen)
     states = {"pause": "paused", "stop": "stopped", "resume": "resumed"}
     return Done(
-        f"The tasks of {domain.domain_name} are {states[form.text('move')]}.",
+        f"Tasks of {domain.domain_name} {states[form.text('move')]}.",
         to=_url(domain.domain_name),
     )
 
@@ -142,6 +143,8 @@ def _changes(form: Form) -> DomainChanges:
         allow_private=form.checked("allow_private"),
         currency=form.text("currency").upper() or None,
         region=form.text("region") or None,
+        render=parse_render(form.text("render")) if form.text("render") else None,
+        render_urls=form.lines("render_urls"),
     )
 
 
@@ -150,7 +153,7 @@ def _interval(form: Form, name: str) -> timedelta | None:
 
 
 def _maybe(form: Form, name: str) -> bool | None:
-    """Yes, no, or whatever the settings say."""
+    """Yes, no, or None for the default of the settings."""
     return {"yes": True, "no": False}.get(form.text(name))
 
 

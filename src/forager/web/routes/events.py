@@ -86,9 +86,14 @@ def told_by(event: EventRow) -> str:
             )
         case EventKind.PRICE_CHANGED:
             return _price_change(payload)
+        case EventKind.VARIANT_CHANGED:
+            stock = ARROW.join(
+                _state(payload, name) or "not said" for name in ("old_availability", "availability")
+            )
+            return f"{payload.get('variant')}: {_price_change(payload)}, {stock}"
         case EventKind.ALERT:
             kind = words(str(payload.get("rule", {}).get("kind", "")))
-            return f"{kind}: {_price_change(payload)}"
+            return f"{kind}{_variant(payload)}: {_price_change(payload)}"
         case EventKind.AVAILABILITY_CHANGED:
             return ARROW.join(_state(payload, name) or "not said" for name in ("old", "new"))
         case EventKind.PARSER_DEGRADED:
@@ -102,6 +107,10 @@ def told_by(event: EventRow) -> str:
             return f"{checks}, {counted(len(payload.get('findings') or []), 'finding')}"
         case _:
             return ""
+
+
+def _variant(payload: Mapping[str, Any]) -> str:
+    return f" of {payload['variant']}" if payload.get("variant") else ""
 
 
 def _price_change(payload: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from urllib.parse import urlencode
@@ -10,9 +12,10 @@ from uuid import UUID
 from fastapi import Query
 from starlette.responses import Response
 
-from forager.api.routes.jobs import job_download
-from forager.api.streams import response_file
-from forager.crawl.export.export import Export
+from forager.api.routes.jobs import export_file
+from forager.api.streams import download, response_file
+from forager.archive.options import archive_options
+from forager.crawl.export.export import Export, export_size, export_stream
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import ExportFormat
 from forager.crawl.report import crawl_report
@@ -38,6 +41,34 @@ from forager.web.responses import shown_response
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
+
+FORMATS = {
+    ExportFormat.WARC: "WARC",
+    ExportFormat.JSONL: "JSONL",
+    ExportFormat.PARQUET: "Parquet",
+    ExportFormat.MARKDOWN: "Markdown",
+}
+
+
+@dataclass(eq=False)
+class RunningExport:
+    """A download that is being sent, and how much of it was written."""
+
+    job_id: UUID
+    format: str
+    total: int
+    done: int = 0
+
+    def advance(self, number: int) -> None:
+        self.done += number
+
+    @property
+    def share(self) -> float:
+        return self.done / max(1, self.total)
+
+
+# the downloads of this process
+EXPORTS: list[RunningExport] = []
 
 PAGE_SIZE = 50
 EVENTS = 100
@@ -86,7 +117,15 @@ async def move_many(visit: Operates, form: Submitted) -> Done:
 @page(router, "/jobs/{job_id}")
 async def show(visit: Reads, job_id: UUID) -> Page:
     job = await visit.here.job_of(visit.caller, job_id)
-    return Page("job.html", {"view": await load_job(visit, job), "formats": list(ExportFormat)})
+    view = await load_job(visit, job)
+    built = view.report.generation
+    formats = [
+        (format_.value, name)
+        for format_, name in FORMATS.items()
+        if format_ is not ExportFormat.MARKDOWN or (built is not None and built.is_complete)
+    ]
+    exports = [each for each in EXPORTS if each.job_id == job_id]
+    return Page("job.html", {"view": view, "formats": formats, "exports": exports})
 
 
 @router.get("/jobs/{job_id}/export", response_model=None)
@@ -96,7 +135,22 @@ async def export(
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
 ) -> Response:
     await visit.here.job_of(visit.caller, job_id)
-    return await job_download(visit.here, job_id, Export(format=format_))
+    wanted = Export(format=format_)
+    total = await export_size(visit.here.database, job_id, wanted)
+    running = RunningExport(job_id, FORMATS[format_], total)
+    storage = archive_options(visit.here.settings).open()
+    parts = export_stream(visit.here.database, storage, job_id, wanted, running.advance)
+    return await download(_shown(running, parts), *export_file(job_id, format_))
+
+
+async def _shown(running: RunningExport, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts of an export, which the page of the job shows until the last was sent."""
+    EXPORTS.append(running)
+    try:
+        async for part in parts:
+            yield part
+    finally:
+        EXPORTS.remove(running)
 
 
 PENDING = "pending"

@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_origin
+from urllib.parse import quote
 from uuid import UUID
 
 from pydantic.fields import FieldInfo
 
 from forager.api.problems import problem_of
+from forager.crawl import templates
 from forager.crawl.admission import start_crawl
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import (
@@ -20,6 +22,7 @@ from forager.crawl.options import (
     Strategy,
     crawl_options,
 )
+from forager.crawl.templates import MAX_TEMPLATES
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.jobs.job import Job
@@ -28,7 +31,7 @@ from forager.settings.crawling import RenderMode
 from forager.web.errors import words_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place
-from forager.web.page import Done, Page, action, new_router, page
+from forager.web.page import Done, Page, action, asked, new_router, page
 from forager.web.visit import Administers, Operates, Visit
 
 # shown at once; the rest is folded away
@@ -171,13 +174,22 @@ MAX_URLS = 1000
 
 @page(router, "/new-crawl")
 async def form_page(visit: Operates, job: UUID | None = None) -> Page:
-    """An empty form, or one with the settings of an earlier job."""
-    given = Form({}) if job is None else _settings_of(await visit.here.job_of(visit.caller, job))
-    return _form_page(given)
+    """An empty form, or one with the settings of an earlier job or of a template."""
+    name = asked(visit).text("template")
+    if job is not None:
+        given = _settings_of(await visit.here.job_of(visit.caller, job))
+    elif name:
+        found = await templates.get_template(visit.here.database, visit.caller, name)
+        given = _filled(found.options, template=found.name)
+    else:
+        given = Form({})
+    return await _form_page(visit, given)
 
 
-def _form_page(given: Form, error: ForagerError | None = None, **values: object) -> Page:
-    """The form with what was typed, and errors beside the inputs that they are about."""
+async def _form_page(
+    visit: Visit, given: Form, error: ForagerError | None = None, **values: object
+) -> Page:
+    """The form with its input, and errors beside the fields that they are about."""
     by_field, rest = _errors(error)
     is_detailed = any(
         given.text(field.option) not in ("", field.default) for field in FIELDS if not field.is_main
@@ -189,6 +201,7 @@ def _form_page(given: Form, error: ForagerError | None = None, **values: object)
         "problem": rest,
         "preview": None,
         "is_detailed": is_detailed,
+        "templates": await _template_names(visit),
     }
     status = 200 if error is None else problem_of(error).status
     return Page("new_crawl.html", {**filled, **values}, status=status)
@@ -210,10 +223,21 @@ def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
     return (found, None) if found else ({}, words_of(problem_of(error, as_place)))
 
 
+async def _template_names(visit: Visit) -> list[str]:
+    found = await templates.list_templates(visit.here.database, visit.caller, limit=MAX_TEMPLATES)
+    return [template.name for template in found.items]
+
+
 def _settings_of(job: Job) -> Form:
-    fields = {"urls": ["\n".join(job.payload.get("urls", []))], "source": [job.source_id or ""]}
+    return _filled(job.payload, source=job.source_id or "")
+
+
+def _filled(options: dict[str, Any], **more: str) -> Form:
+    """The form with the options of a crawl."""
+    fields = {"urls": ["\n".join(options.get("urls", []))]}
+    fields |= {name: [text] for name, text in more.items()}
     for field in FIELDS:
-        if (value := job.payload.get(field.option)) is not None:
+        if (value := options.get(field.option)) is not None:
             fields[field.option] = [field.write(value)]
     return Form(fields)
 
@@ -221,18 +245,41 @@ def _settings_of(job: Job) -> Form:
 @action(router, "/new-crawl")
 async def start(visit: Operates, form: Submitted) -> Done | Page:
     try:
-        return _started(await _start(visit, _options(form), form.text("source") or None, form))
+        options = crawl_options(_given(form))
+        return _started(await _start(visit, options, form.text("source") or None, form))
     except ForagerError as error:
-        return _form_page(form, error)
+        return await _form_page(visit, form, error)
 
 
 @action(router, "/new-crawl/preview")
 async def preview(visit: Operates, form: Submitted) -> Page:
     try:
-        found = await visit.here.preview(visit.caller, _options(form))
+        found = await visit.here.preview(visit.caller, crawl_options(_given(form)))
     except ForagerError as error:
-        return _form_page(form, error)
-    return _form_page(form, preview=found)
+        return await _form_page(visit, form, error)
+    return await _form_page(visit, form, preview=found)
+
+
+@action(router, "/new-crawl/template")
+async def save_template(visit: Operates, form: Submitted) -> Done | Page:
+    try:
+        saved = await templates.save_template(
+            visit.here.database, visit.caller, form.text("template"), _given(form)
+        )
+    except ForagerError as error:
+        return await _form_page(visit, form, error)
+    text = f"Template “{saved.template.name}” saved"
+    if saved.omitted:
+        text += f" without secret values: {', '.join(saved.omitted)}"
+    return Done(f"{text}.", to=f"/new-crawl?template={quote(saved.template.name)}", leaves=True)
+
+
+@action(router, "/new-crawl/template/delete")
+async def delete_template(visit: Operates, form: Submitted) -> Done:
+    deleted = await templates.delete_template(
+        visit.here.database, visit.caller, form.text("template")
+    )
+    return Done(f"Template “{deleted.name}” deleted.", to="/new-crawl", leaves=True)
 
 
 @action(router, "/new-crawl/demo")
@@ -258,21 +305,22 @@ def _started(asked: Enqueued) -> Done:
     return Done(text, to=f"/jobs/{asked.job.id}", leaves=True)
 
 
-def _options(form: Form) -> CrawlOptions:
+def _given(form: Form) -> dict[str, Any]:
+    """Start URLs and options of the form."""
     given: dict[str, Any] = {"urls": form.lines("urls")[:MAX_URLS]}
     for field in FIELDS:
         if (value := field.read(form)) is not None:
             given[field.option] = value
-    return crawl_options(given)
+    return given
 
 
 SOURCE = "demo"
-# slow enough to be watched
+# slow enough to watch
 DELAY = 0.4
 
 
 class DemoSite:
-    """Begins to serve when it is first asked for, and serves as long as the process lives."""
+    """The bundled site, served from its first use until the process ends."""
 
     def __init__(self) -> None:
         self._serving = ExitStack()

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forager.jobs.workers import list_workers, running_jobs
 from forager.services.report import list_service_processes
 from forager.settings import config_file
 from forager.settings.shown import setting_words, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
-from forager.web.overview import MINUTES, Overview, load_overview, shown_state
+from forager.web.formats import duration
+from forager.web.overview import MINUTES, POINTS, Overview, load_overview, shown_state
 from forager.web.page import Page, asked, new_router, page
 from forager.web.visit import Administers, Operates, Reads
 
 router = new_router()
 
 SHOWN_KINDS = 10
-TICKS = ("60 min ago", "40", "20", "now")
-NAMES = [f"{ago} min ago" if ago else "this minute" for ago in reversed(range(MINUTES))]
+# time ranges of the charts, in minutes
+RANGES = {60: "last hour", 360: "last 6 hours", 1440: "last 24 hours"}
 
 
 @page(router, "/")
 async def overview(visit: Reads) -> Page:
-    found = await load_overview(visit)
+    wanted = asked(visit).text("range")
+    minutes = next((each for each in RANGES if str(each) == wanted), MINUTES)
+    found = await load_overview(visit, minutes)
     if found.is_new:
         return Page("first_run.html")
     return Page(
         "overview.html",
         {
             "overview": found,
-            "rate": _rate(found),
+            "rate": _rate(found, minutes),
             "backlog": _backlog(found),
-            "ticks": TICKS,
-            "names": NAMES,
+            "ticks": _ticks(minutes),
+            "names": _names(minutes),
+            "range_name": RANGES[minutes],
+            "ranges": [
+                (f"/?range={each}", name, each == minutes, None) for each, name in RANGES.items()
+            ],
             "shown_kinds": SHOWN_KINDS,
             "most_waiting": MOST_WAITING,
             "most_errors": MOST_ERRORS,
@@ -39,19 +48,39 @@ async def overview(visit: Reads) -> Page:
     )
 
 
-def _rate(found: Overview) -> list[Series]:
-    pace, tasks = found.hour.pace, found.hour.tasks
-    lines = [Series("URLs of crawls", pace.settled, "a")]
+def _ticks(minutes: int) -> list[str]:
+    return [*(f"{duration(60 * minutes * part / 3)} ago" for part in (3, 2, 1)), "now"]
+
+
+def _names(minutes: int) -> list[str]:
+    width = minutes / POINTS * 60
+    return [f"{duration(ago * width)} ago" if ago else "now" for ago in reversed(range(POINTS))]
+
+
+def _rate(found: Overview, minutes: int) -> list[Series]:
+    """Numbers per minute."""
+    width = minutes // POINTS
+    pace, tasks = found.shown.pace, found.shown.tasks
+    lines = [Series("URLs of crawls", [count / width for count in pace.settled], "a")]
     if found.tasks.any_tasks:
-        lines.append(Series("task attempts", tasks.attempts, "b"))
-    failed = [a + b for a, b in zip(pace.failed, tasks.failed, strict=True)]
+        lines.append(Series("task attempts", _means(tasks.attempts), "b"))
+    failed = [a / width + b for a, b in zip(pace.failed, _means(tasks.failed), strict=True)]
     return [*lines, Series("failed", failed, "d")] if any(failed) else lines
 
 
+def _means(by_minute: Sequence[float]) -> list[float]:
+    """The mean of the minutes of each point."""
+    width = len(by_minute) // POINTS
+    return [sum(by_minute[at : at + width]) / width for at in range(0, len(by_minute), width)]
+
+
 def _backlog(found: Overview) -> list[Series]:
-    lines = [Series("unfinished jobs", found.hour.history.active, "a")]
+    """The last number of each point."""
+    active, waiting = found.shown.history.active, found.shown.tasks.backlog
+    width = len(active) // POINTS
+    lines = [Series("unfinished jobs", active[width - 1 :: width], "a")]
     if found.tasks.any_tasks:
-        lines.append(Series("waiting tasks", found.hour.tasks.backlog, "b"))
+        lines.append(Series("waiting tasks", waiting[width - 1 :: width], "b"))
     return lines
 
 

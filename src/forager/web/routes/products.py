@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
@@ -207,6 +208,8 @@ def _order(form: Form) -> Order:
 
 CHANGES_DRAWN = 300
 CHANGES_SHOWN = 10
+# time ranges of the chart, in days
+RANGES = {30: "30 days", 90: "90 days", 365: "1 year"}
 VARIANTS_SHOWN = 50
 IMAGES_SHOWN = 12
 
@@ -232,6 +235,8 @@ class ProductView:
     # whether there are more changes than are drawn
     is_cut: bool
     chart: Markup
+    # URL, name, whether it is shown, and None for each time range of the chart
+    ranges: list[tuple[str, str, bool, None]]
 
     @property
     def product(self) -> ProductRecord:
@@ -245,13 +250,39 @@ class ProductView:
 async def load_product(visit: Visit, product_id: int) -> ProductView:
     details = await show_product(visit.here.database, str(product_id))
     found = await price_history(visit.here.database, str(product_id), limit=CHANGES_DRAWN)
+    until = details.product.last_seen_at
+    days = asked(visit).number("days", most=max(RANGES))
     return ProductView(
         details=details,
         fields=[_shown(details.product, name) for name in FieldName if name not in _ELSEWHERE],
         changes=found.items,
         is_cut=found.next_cursor is not None,
-        chart=price_chart(found.items, details.product.last_seen_at),
+        chart=price_chart(_drawn(found.items, until, days), until),
+        ranges=_ranges(product_id, found.items, until, days),
     )
+
+
+def _drawn(
+    newest_first: Sequence[PriceEntry], until: datetime, days: int | None
+) -> list[PriceEntry]:
+    """Prices of the last days, beginning with the one that was valid then."""
+    if not days:
+        return list(newest_first)
+    since = until - timedelta(days=days)
+    before = next((each for each in newest_first if each.recorded_at <= since), None)
+    within = [each for each in newest_first if each.recorded_at > since]
+    return [*within, *([] if before is None else [replace(before, recorded_at=since)])]
+
+
+def _ranges(
+    product_id: int, newest_first: Sequence[PriceEntry], until: datetime, days: int | None
+) -> list[tuple[str, str, bool, None]]:
+    """The time ranges that are shorter than the history."""
+    length = (until - newest_first[-1].recorded_at).days if newest_first else 0
+    base = f"/products/{product_id}"
+    shorter = [(number, name) for number, name in RANGES.items() if number < length]
+    tabs = [(f"{base}?days={number}", name, number == days, None) for number, name in shorter]
+    return [*tabs, (base, "all", not days, None)] if tabs else []
 
 
 def _shown(product: ProductRecord, name: FieldName) -> Shown:

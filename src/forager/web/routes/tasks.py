@@ -197,8 +197,7 @@ def _is_silent(stats: TaskStats) -> bool:
 
 async def _product_of(visit: Visit, url: str) -> int | None:
     try:
-        async with visit.here.database.connection() as connection:
-            return await find_product(connection, url)
+        return await visit.here.database.run(find_product, url)
     except NotFound:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import orjson
@@ -38,8 +39,8 @@ async def list_webhooks(visit: Operates) -> Page:
 
 
 @action(router, "/webhooks")
-async def add(visit: Administers, form: Submitted) -> Page:
-    """The page with the secret is the answer itself: it must be in no address and no cookie."""
+async def add(visit: Administers, form: Submitted) -> Done | Page:
+    """Respond with the secret itself, so that it is in no URL and no cookie."""
     new = NewWebhook(
         url=form.text("url"),
         kinds=tuple(form.texts("kind")),
@@ -47,7 +48,11 @@ async def add(visit: Administers, form: Submitted) -> Page:
         allow_private=form.checked("allow_private"),
         ordered=form.checked("ordered"),
     )
-    return _made(await visit.here.webhooks.add(new))
+    issued = await visit.here.webhooks.add(new)
+    if issued.secret is None:
+        to = f"/webhooks/{issued.webhook.id}"
+        return Done(f"Events are sent to {issued.webhook.url}.", to=to, leaves=True)
+    return _made(issued)
 
 
 @page(router, "/webhooks/{webhook_id}")
@@ -80,6 +85,9 @@ async def show_message(visit: Operates, webhook_id: WebhookId, message_id: Webho
             "webhook": await visit.here.webhooks.get(webhook_id),
             "message": message,
             "event": event,
+            "responses": [
+                {**each, "at": datetime.fromisoformat(each["at"])} for each in message.responses
+            ],
             "body": content and orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(),
         },
     )
@@ -87,7 +95,7 @@ async def show_message(visit: Operates, webhook_id: WebhookId, message_id: Webho
 
 @action(router, "/webhooks/{webhook_id}/set")
 async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
-    """The whole form counts: what is empty or not ticked there is set so."""
+    """Set all values of the form, also empty ones."""
     changes = WebhookChanges(
         url=form.text("url"),
         kinds=tuple(form.texts("kind")),

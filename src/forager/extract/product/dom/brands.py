@@ -29,6 +29,7 @@ _BRAND_PATH = re.compile(
     r"|manufacturer)(?:_id)?=",
     re.IGNORECASE,
 )
+_LOGO = re.compile(r"\s+logo$|^logo\s+(?:of\s+)?", re.IGNORECASE)
 _MAX_BRAND = 50
 _NEAR = 400
 _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "nav"])
@@ -100,4 +101,5 @@ def _named_brand(element: Element) -> str | None:
 
 def _picture_brand(element: Element) -> str | None:
     picture = element.node.css_first("img[alt]")
-    return shown_brand(picture.attributes.get("alt") or "") if picture is not None else None
+    alt = (picture.attributes.get("alt") or "") if picture is not None else ""
+    return shown_brand(_LOGO.sub("", alt))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
-from psycopg.rows import class_row, scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 from forager.fetch.proxies.record import ProxyRecord, SealedProxy, Tally
 
 _SEALED: LiteralString = """
@@ -125,8 +124,7 @@ async def pick(
     shared: bool,
 ) -> SealedProxy | None:
     """The least recently used proxy; unless `shared`, one that no other process picks now."""
-    cursor = connection.cursor(row_factory=class_row(SealedProxy))
-    await cursor.execute(
+    return await Rows(connection, SealedProxy).first(
         f"{_SEEN}, {_ANY if shared else _UNPICKED} {_USE}",
         {
             "names": list(names),
@@ -135,7 +133,6 @@ async def pick(
             "region": region,
         },
     )
-    return await cursor.fetchone()
 
 
 async def add_outcomes(
@@ -196,8 +193,7 @@ async def disable_failing(
 
     A probe turns them on again.
     """
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(
+    return await Rows(connection, ProxyRecord).all(
         f"""
         UPDATE proxies p
            SET is_active = false,
@@ -218,15 +214,13 @@ async def disable_failing(
             "longest": longest,
         },
     )
-    return await cursor.fetchall()
 
 
 async def claim_probes(
     connection: Connection, *, limit: int, first: float, longest: float, region: str | None
 ) -> list[SealedProxy]:
     """Failing proxies whose probe is due; the next one is set at once, later each time."""
-    cursor = connection.cursor(row_factory=class_row(SealedProxy))
-    await cursor.execute(
+    return await Rows(connection, SealedProxy).all(
         f"""
         WITH due AS (
             SELECT id FROM proxies
@@ -243,7 +237,6 @@ async def claim_probes(
         """,
         {"limit": limit, "first": first, "longest": longest, "region": region},
     )
-    return await cursor.fetchall()
 
 
 async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
@@ -269,8 +262,7 @@ async def note_failed_probe(connection: Connection, proxy_id: int, reason: str) 
 
 async def enable_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | None:
     """Turn on, with no failure remembered against it."""
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(
+    return await Rows(connection, ProxyRecord).first(
         f"""
         UPDATE proxies
            SET is_active = true, disabled_reason = NULL, consecutive_failures = 0,
@@ -280,13 +272,11 @@ async def enable_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | N
         """,
         (proxy_id,),
     )
-    return await cursor.fetchone()
 
 
 async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> ProxyRecord | None:
     """Turn off until a person turns it on: no probe brings it back."""
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(
+    return await Rows(connection, ProxyRecord).first(
         f"""
         UPDATE proxies
            SET is_active = false, disabled_reason = %s, next_probe_at = NULL, updated_at = now()
@@ -295,7 +285,6 @@ async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> P
         """,
         (reason, proxy_id),
     )
-    return await cursor.fetchone()
 
 
 async def update_proxy(
@@ -305,44 +294,36 @@ async def update_proxy(
     assignments: LiteralString = ", ".join(
         [*(f"{_SETTABLE[name]} = %({name})s" for name in changes), "updated_at = now()"]
     )
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(
+    return await Rows(connection, ProxyRecord).first(
         f"UPDATE proxies SET {assignments} WHERE id = %(id)s RETURNING {_RECORD}",
         {**changes, "id": proxy_id},
     )
-    return await cursor.fetchone()
 
 
 async def delete_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | None:
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(f"DELETE FROM proxies WHERE id = %s RETURNING {_RECORD}", (proxy_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, ProxyRecord).first(
+        f"DELETE FROM proxies WHERE id = %s RETURNING {_RECORD}", (proxy_id,)
+    )
 
 
 async def select_records(connection: Connection, *, after: int, limit: int) -> list[ProxyRecord]:
-    cursor = connection.cursor(row_factory=class_row(ProxyRecord))
-    await cursor.execute(
+    return await Rows(connection, ProxyRecord).all(
         f"SELECT {_RECORD} FROM proxies WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
     )
-    return await cursor.fetchall()
 
 
 async def select_sealed(connection: Connection, ids: Sequence[int]) -> list[SealedProxy]:
-    cursor = connection.cursor(row_factory=class_row(SealedProxy))
-    await cursor.execute(
+    return await Rows(connection, SealedProxy).all(
         f"SELECT {_SEALED} FROM proxies p WHERE p.id = ANY(%s) ORDER BY p.id", (list(ids),)
     )
-    return await cursor.fetchall()
 
 
 async def select_ids(connection: Connection) -> list[int]:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT id FROM proxies ORDER BY id")
-    return await cursor.fetchall()
+    return await Values(connection).all("SELECT id FROM proxies ORDER BY id")
 
 
 async def any_private(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT EXISTS (SELECT FROM proxies WHERE allow_private)")
-    row = await cursor.fetchone()
-    assert row is not None
-    return bool(row[0])
+    value: bool = await Values(connection).one(
+        "SELECT EXISTS (SELECT FROM proxies WHERE allow_private)"
+    )
+    return value

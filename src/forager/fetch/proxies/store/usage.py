@@ -8,9 +8,8 @@ from datetime import date
 from decimal import Decimal
 from typing import LiteralString
 
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
+from forager.db.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +123,7 @@ async def select_usage(
     connection: Connection, *, first: date, domain: str | None, limit: int
 ) -> list[DomainUsage]:
     """Usage since a day by domain and proxy, the most expensive lines first."""
-    cursor = connection.cursor(row_factory=class_row(DomainUsage))
-    await cursor.execute(
+    return await Rows(connection, DomainUsage).all(
         f"""
         SELECT u.domain, u.proxy_id, p.proxy_protocol AS scheme, p.proxy_url AS host,
                p.proxy_port AS port, p.proxy_username AS username,
@@ -138,14 +136,12 @@ async def select_usage(
         """,
         {"first": first, "domain": domain, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 async def select_usage_sums(
     connection: Connection, *, first: date, domain: str | None
 ) -> list[CurrencySum]:
-    cursor = connection.cursor(row_factory=class_row(CurrencySum))
-    await cursor.execute(
+    return await Rows(connection, CurrencySum).all(
         f"""
         SELECT p.cost_currency AS currency, count(*) AS lines,
                sum(u.requests)::bigint AS requests, sum(u.bytes)::bigint AS bytes,
@@ -157,7 +153,6 @@ async def select_usage_sums(
         """,
         {"first": first, "domain": domain},
     )
-    return await cursor.fetchall()
 
 
 async def delete_old_usage(connection: Connection, *, days: float, limit: int) -> int:

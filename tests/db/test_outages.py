@@ -8,12 +8,12 @@ import orjson
 import psycopg
 import pytest
 
-from forager.db.patience import Patience
+from forager.db.outages import Outage
 from forager.errors import DiskFull
 from forager.logs import configure_logs, get_logger
 
 WORDS = "nothing is done now"
-OVER = "the trouble is over"
+OVER = "recovered"
 Said = list[dict[str, object]]
 
 
@@ -28,23 +28,23 @@ def spoken_logs(quiet_logs: None) -> None:
 
 
 def test_a_long_outage_is_said_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
-    patience = Patience(get_logger("test"), WORDS, said_every=0.0)
+    outage = Outage(get_logger("test"), WORDS, said_every=0.0)
     for _ in range(3):
-        with patience:
+        with outage:
             raise DiskFull("no space")
-    patience.over()
-    patience.over()
+    outage.over()
+    outage.over()
     assert [line["event"] for line in said(capsys)] == [WORDS] * 3 + [OVER]
 
 
 def test_only_trouble_that_passes_is_endured() -> None:
-    patience = Patience(get_logger("test"), WORDS, also=(TimeoutError,))
-    with patience:
+    outage = Outage(get_logger("test"), WORDS, also=(TimeoutError,))
+    with outage:
         raise TimeoutError
-    with patience:
+    with outage:
         raise psycopg.OperationalError
-    assert patience.is_needed
-    with pytest.raises(KeyError), patience:
+    assert outage.lasts
+    with pytest.raises(KeyError), outage:
         raise KeyError("a bug")
-    with pytest.raises(asyncio.CancelledError), patience:
+    with pytest.raises(asyncio.CancelledError), outage:
         raise asyncio.CancelledError

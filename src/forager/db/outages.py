@@ -1,7 +1,6 @@
 """Keep background services running while the database is unreachable, with few log lines.
 
-An outage is said when it begins, each minute while it lasts, and when it is over: once for each
-service, however often that looks.
+Each service logs an outage when it begins, each minute while it lasts, and when it is over.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from structlog.stdlib import BoundLogger
 from forager.db.database import Connection, Database, translated_errors
 from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
 
-# what the database can do to a service, and what passes by itself
+# errors of the database that pass by themselves
 TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
 SAID_EVERY = 60.0
 
 
-class Patience:
-    """Suppress database outages: `with patience: await step()`. Other exceptions propagate."""
+class Outage:
+    """Suppress database outages: `with outage: await step()`. Other exceptions propagate."""
 
     def __init__(
         self,
@@ -41,8 +40,8 @@ class Patience:
         self._said_at = 0.0
 
     @property
-    def is_needed(self) -> bool:
-        """Whether the last look met trouble."""
+    def lasts(self) -> bool:
+        """Whether the last step failed."""
         return self._began is not None
 
     def __enter__(self) -> None:
@@ -62,7 +61,7 @@ class Patience:
         return False  # a bug, or a request to stop
 
     def note(self, error: BaseException) -> None:
-        """There is trouble; say so, unless that was said a moment ago."""
+        """Record a failure, and log it unless that was done a moment ago."""
         now = time.monotonic()
         if self._began is None or now - self._said_at >= self._said_every:
             self._log.warning(self._words, reason=_reason(error))
@@ -71,10 +70,10 @@ class Patience:
             self._began = now
 
     def over(self) -> None:
-        """All is well; say so, if it was not."""
+        """Record a success, and log it after a failure."""
         if self._began is not None:
             seconds = round(time.monotonic() - self._began, 1)
-            self._log.info("the trouble is over", what=self._words, seconds=seconds)
+            self._log.info("recovered", what=self._words, seconds=seconds)
             self._began = None
 
 

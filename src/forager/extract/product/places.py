@@ -1,0 +1,137 @@
+"""Where the pages of a shop show their price: paths learned from pages whose data states it.
+
+A page with structured data states its price; `place_of` finds the element that shows the same
+amount. The path on which pages of a domain agree is passed to readings of other pages (see
+`forager.products.learned_places`), which use it where the data states no price or several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from selectolax.lexbor import LexborNode
+
+from forager.extract.product.merge import claims_for
+from forager.extract.product.page import ProductPage
+from forager.extract.product.price import Money, money_in
+from forager.extract.product.record import Fact, FieldName, Product
+
+# recorded for a page that states a price and does not show it at the learned path
+NOT_SHOWN = ""
+STATING = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta"])
+_STATED = 0.7
+_LEARNED = 0.8
+_MAX_STEPS = 4
+_MAX_ABOVE = 3
+_MAX_TEXT = 120
+_NAMING = ("itemprop", "data-testid", "data-test", "data-automation", "data-qa")
+_NAME = re.compile(r"[A-Za-z_][\w-]{0,40}", re.ASCII)
+_GENERATED = re.compile(r"\d{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedPlace:
+    """The path to the price on pages of a domain, and whether pages are searched for another."""
+
+    path: str | None = None
+    search: bool = False
+
+
+NOTHING_LEARNED = LearnedPlace()
+
+
+def stated_price(facts: Sequence[Fact]) -> Decimal | None:
+    """The price in the page's structured data; None without one, or where it contradicts itself."""
+    stating = [fact for fact in facts if fact.origin.partition(":")[0] in STATING]
+    claims = claims_for(FieldName.PRICE, stating)
+    prices = [claim.value for claim in claims if claim.confidence >= _STATED]
+    return prices[0] if len(prices) == 1 else None
+
+
+def learned_facts(page: ProductPage, facts: Sequence[Fact], place: LearnedPlace) -> Iterator[Fact]:
+    """The price at the learned path, where the data does not state one."""
+    if place.path and stated_price(facts) is None:
+        money = money_at(place.path, page)
+        if money is not None:
+            yield Fact(FieldName.PRICE, money.amount, _LEARNED, f"learned:{place.path}")
+            if money.currency is not None:
+                yield Fact(FieldName.CURRENCY, money.currency, _LEARNED, f"learned:{place.path}")
+
+
+def with_place(
+    product: Product, page: ProductPage, facts: Sequence[Fact], place: LearnedPlace
+) -> Product:
+    """The product; the evidence of its price says where the page shows what its data states."""
+    price = stated_price(facts) if place.path or place.search else None
+    if price is None or FieldName.PRICE not in product.evidence:
+        return product
+    known = money_at(place.path, page) if place.path else None
+    if known is not None and known.amount == price:
+        shown = place.path or NOT_SHOWN
+    else:
+        shown = (place_of(price, page) if place.search else None) or NOT_SHOWN
+    evidence = replace(product.evidence[FieldName.PRICE], place=shown)
+    return replace(product, evidence={**product.evidence, FieldName.PRICE: evidence})
+
+
+def place_of(price: Decimal, page: ProductPage) -> str | None:
+    """The path of the first element that shows this price and no other."""
+    digits = str(int(price))[-3:]
+    for _, text_node, text in page.elements.texts:
+        node = text_node.parent if digits in text else None
+        for _ in range(_MAX_ABOVE):
+            if node is None or node.tag in ("body", "html"):
+                break
+            money = _money(node, page)
+            if money is not None and money.amount == price and (path := _path(node, page)):
+                return path
+            node = node.parent
+    return None
+
+
+def money_at(path: str, page: ProductPage) -> Money | None:
+    """The price that the first element at the path shows."""
+    node = page.tree.css_first(path)
+    return None if node is None else _money(node, page)
+
+
+def _money(node: LexborNode, page: ProductPage) -> Money | None:
+    text = " ".join(node.text(separator=" ")[: 3 * _MAX_TEXT].split())
+    if not 0 < len(text) <= _MAX_TEXT:
+        return None
+    shown = {money.amount: money for money in money_in(text, page.currency_hints) if money.amount}
+    return shown.popitem()[1] if len(shown) == 1 else None
+
+
+def _path(node: LexborNode, page: ProductPage) -> str | None:
+    """The shortest path that has names and leads to the element first."""
+    steps: list[str] = []
+    above: LexborNode | None = node
+    while above is not None and above.tag not in ("body", "html") and len(steps) < _MAX_STEPS:
+        steps.insert(0, _step(above))
+        path = " > ".join(steps)
+        if any(sign in path for sign in "#.["):
+            first = page.tree.css_first(path)
+            if first is not None and first.mem_id == node.mem_id:
+                return path
+        above = above.parent
+    return None
+
+
+def _step(node: LexborNode) -> str:
+    """An element by the names that its author gave it; generated names differ between pages."""
+    attributes = node.attributes
+    for name in _NAMING:
+        if _is_usable(value := attributes.get(name) or ""):
+            return f'{node.tag}[{name}="{value}"]'
+    if _is_usable(identifier := attributes.get("id") or ""):
+        return f"{node.tag}#{identifier}"
+    classes = [f".{name}" for name in (attributes.get("class") or "").split() if _is_usable(name)]
+    return f"{node.tag}{''.join(classes[:3])}"
+
+
+def _is_usable(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and not _GENERATED.search(name)

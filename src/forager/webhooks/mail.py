@@ -1,0 +1,136 @@
+"""Mail: events as e-mail messages, sent through the SMTP server of the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from email.message import EmailMessage
+from email.utils import localtime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from forager.errors import NotAllowed
+from forager.extract.text import readable
+from forager.settings import Settings
+from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
+from forager.webhooks.posting import Posted
+from forager.webhooks.webhook import MAILTO
+
+# of each step of a connection
+TIMEOUT = 10.0
+PERMANENT = 500
+MAX_SUBJECT = 200
+PORTS = {SMTP_TLS: 465, SMTP_STARTTLS: 587}
+# conditions of alert rules, by kind
+CONDITIONS = {
+    "price_below": "price below {amount}",
+    "price_drop": "price drop of at least {percent} %",
+    "new_low": "lowest price in {days} days",
+    "back_in_stock": "back in stock",
+}
+
+
+class MailUnavailable(NotAllowed):
+    """E-mail cannot be sent, because no SMTP server is configured."""
+
+
+class Mailer:
+    def __init__(self, settings: Settings) -> None:
+        if settings.smtp_url is None or settings.smtp_from is None:
+            raise MailUnavailable(
+                "no SMTP server is configured",
+                hint="Set FORAGER_SMTP_URL and FORAGER_SMTP_FROM.",
+            )
+        self._server = urlsplit(settings.smtp_url.get_secret_value())
+        self._from = settings.smtp_from
+
+    async def send(self, url: str, content: Mapping[str, Any], delivery: str) -> Posted:
+        """Send one event to a mailto: URL; the outcome has the reply of the server."""
+        address = url.removeprefix(MAILTO)
+        message = _message(content)
+        message["From"] = self._from
+        message["To"] = address
+        # the same for every attempt: mail programs recognize a duplicate
+        message["Message-ID"] = f"<forager-{delivery}@{self._from.rpartition('@')[2].strip('>')}>"
+        began = time.perf_counter()
+        try:
+            await asyncio.to_thread(self._send, message, address)
+        except smtplib.SMTPResponseException as error:
+            return _refused(error.smtp_code, error.smtp_error, time.perf_counter() - began)
+        except smtplib.SMTPRecipientsRefused as error:
+            code, text = error.recipients[address]
+            return _refused(code, text, time.perf_counter() - began)
+        except (OSError, smtplib.SMTPException) as error:
+            words = readable(str(error) or type(error).__name__)
+            return Posted(None, f"the mail server failed: {words}", time.perf_counter() - began)
+        return Posted(250, None, time.perf_counter() - began)
+
+    def _send(self, message: EmailMessage, address: str) -> None:
+        with self._connection() as connection:
+            if self._server.username:
+                connection.login(
+                    unquote(self._server.username), unquote(self._server.password or "")
+                )
+            connection.send_message(message, to_addrs=[address])
+
+    def _connection(self) -> smtplib.SMTP:
+        scheme, host = self._server.scheme, self._server.hostname or ""
+        port = self._server.port or PORTS.get(scheme, smtplib.SMTP_PORT)
+        if scheme == SMTP_TLS:
+            context = ssl.create_default_context()
+            return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT, context=context)
+        connection = smtplib.SMTP(host, port, timeout=TIMEOUT)
+        if scheme == SMTP_STARTTLS:
+            connection.starttls(context=ssl.create_default_context())
+        return connection
+
+
+def _refused(code: int, text: bytes | str, seconds: float) -> Posted:
+    words = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+    error = f"the mail server answered {code}"
+    return Posted(code, error, seconds, body=words, is_permanent=code >= PERMANENT)
+
+
+def _message(content: Mapping[str, Any]) -> EmailMessage:
+    message = EmailMessage()
+    message["Subject"] = " ".join(readable(_subject(content)).split())[:MAX_SUBJECT]
+    message["Date"] = localtime()
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content("\n".join(readable(line) for line in _lines(content)) + "\n")
+    return message
+
+
+def _subject(content: Mapping[str, Any]) -> str:
+    data, product = content["data"], content["product"] or {}
+    name = product.get("name") or content["domain"] or "Forager"
+    rule = data.get("rule")
+    if rule is None:
+        return f"{content['kind']}: {name}"
+    if rule["kind"] == "back_in_stock":
+        return f"Back in stock: {name}"
+    return f"Price alert: {name} now {_price(data, 'new')}"
+
+
+def _lines(content: Mapping[str, Any]) -> Iterator[str]:
+    data, product = dict(content["data"]), content["product"]
+    if product is not None:
+        yield from (product["name"] or "", product["url"] or "", "")
+    if (rule := data.pop("rule", None)) is not None:
+        if data.get("new") is not None:
+            before = f" (before: {_price(data, 'old')})" if data.get("old") is not None else ""
+            yield f"Price: {_price(data, 'new')}{before}"
+        yield f"Availability: {data.get('availability') or 'unknown'}"
+        yield f"Alert rule {rule['id']}: {CONDITIONS[rule['kind']].format(**rule)}"
+    else:
+        yield f"Event: {content['kind']}"
+        yield from (f"{name}: {value}" for name, value in data.items() if value is not None)
+    if content["domain"]:
+        yield f"Domain: {content['domain']}"
+    yield f"Time: {content['occurred_at']}"
+
+
+def _price(data: Mapping[str, Any], name: str) -> str:
+    return " ".join(str(part) for part in (data.get(name), data.get("currency")) if part)

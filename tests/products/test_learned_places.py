@@ -1,0 +1,97 @@
+"""Learned places: pages whose data states a price teach where the others show theirs."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from forager.db.database import Database
+from forager.extract.product.extract import extract_product
+from forager.extract.product.page import open_page
+from forager.extract.product.places import NOTHING_LEARNED, LearnedPlace
+from forager.extract.product.record import Product
+from forager.products.learned_places import LearnedPlaces, learned_path
+from forager.products.store.records import ShownPrice
+from forager.settings import Settings
+from products.product_shop import Shop
+
+DATA = """<script type="application/ld+json">{{"@type": "Product", "name": "Lamp {0}",
+"offers": {{"price": "{1}", "priceCurrency": "EUR"}}}}</script>"""
+# what is called a price is that of a bundle; the price has a name that says nothing
+BODY = """<h1>Lamp {0}</h1><span class="price">€ 200.00</span>
+<div class="offer-box"><b class="x-val">€ {1}</b></div><p>Warranty € 9.00</p>"""
+PATH = "b.x-val"
+
+
+def read(number: int, place: LearnedPlace, *, data: str | None = None, shown: str = "") -> Product:
+    price = f"{number + 20}.50"
+    html = (DATA.format(number, data) if data else "") + BODY.format(number, shown or price)
+    page = open_page(html.encode(), f"https://shop.example/lamp-{number}", "text/html")
+    return extract_product(page, place=place)
+
+
+def test_a_page_with_data_is_searched_for_the_element_that_shows_its_price() -> None:
+    evidence = read(1, LearnedPlace(search=True), data="21.50").evidence["price"]
+    assert (evidence.place, evidence.origin) == (PATH, "json-ld:Product.offers")
+    assert read(1, NOTHING_LEARNED, data="21.50").evidence["price"].place is None
+    assert read(1, LearnedPlace(PATH), data="30.00").evidence["price"].place == ""
+
+
+def test_a_learned_path_gives_the_price_of_a_page_without_data() -> None:
+    assert read(2, NOTHING_LEARNED).price != Decimal("22.50")
+    product = read(2, LearnedPlace(PATH))
+    assert (product.price, product.currency) == (Decimal("22.50"), "EUR")
+    assert product.evidence["price"].origin == f"learned:{PATH}"
+
+
+def test_stated_prices_stand_and_empty_places_say_nothing() -> None:
+    assert read(3, LearnedPlace(PATH), data="30.00").price == Decimal("30.00")
+    without = read(3, NOTHING_LEARNED)
+    assert read(3, LearnedPlace("b.other")).price == without.price
+    two = read(3, LearnedPlace(PATH), shown="5.00 or € 6.00")
+    assert not two.evidence["price"].origin.startswith("learned:")
+
+
+@pytest.mark.parametrize(
+    ("places", "path"),
+    [
+        ("aaa", "a"),
+        ("aa", None),
+        ("aaab", "a"),
+        ("aaabb", None),
+        # the shop moved its price
+        ("----aaaaaaaa", None),
+    ],
+)
+def test_pages_vote_for_a_path(places: str, path: str | None) -> None:
+    shown = [ShownPrice(str(n), "" if p == "-" else p) for n, p in enumerate(places)]
+    assert learned_path(shown) == path
+
+
+def test_one_price_could_stand_anywhere() -> None:
+    assert learned_path([ShownPrice("5", "a")] * 10) is None
+
+
+async def test_a_domain_learns_from_its_visits_and_forgets_what_stops_agreeing(
+    database: Database, settings: Settings
+) -> None:
+    shop = await Shop(database, settings).open()
+    for number in range(4):
+        place = await LearnedPlaces(database).place_in(shop.domain_id)
+        assert place == (LearnedPlace(search=True) if number < 3 else LearnedPlace(PATH))
+        await shop.visit(f"{number}", read(number, place, data=f"{number + 20}.50"))
+    for number in range(4, 6):
+        place = await LearnedPlaces(database).place_in(shop.domain_id)
+        assert place.path == PATH
+        await shop.visit(f"{number}", read(number, place, data="99.00"))
+    assert await LearnedPlaces(database).place_in(shop.domain_id) == LearnedPlace(search=True)
+
+
+async def test_only_some_pages_are_searched_between_two_looks(
+    database: Database, settings: Settings
+) -> None:
+    shop = await Shop(database, settings).open()
+    places = LearnedPlaces(database)
+    searched = [(await places.place_in(shop.domain_id)).search for _ in range(30)]
+    assert searched == [True] * 20 + [False] * 10
