@@ -194,7 +194,8 @@ def _halves_table(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) 
         " written from descriptions of errors and checked on all pages here. Version 4 added more"
         " of them (a code before a name is the SKU, a lone `itemprop=brand`, `data-brand`, the"
         " description of a logo), written from errors on the pages tuned on and from"
-        " general cases; the list of errors below, which names pages held out, was known; 75 further pages of"
+        " general cases; the list of errors below, which names pages held out, was known;"
+        " 75 further pages of"
         " the same benchmark are not at hand and were not looked at (version 1 there: price .946,"
         " availability .926, brand .734, SKU .643)."
     )
