@@ -1,6 +1,6 @@
 """One site of a million pages as a full job: nothing may grow but the disk.
 
-    python -m benchmarks.bench_million [--pages 1000000] [--folder FOLDER]
+    python -m benchmarks.bench_million [--pages 1000000] [--site FOLDER]
 
 Runs `forager up` with an embedded PostgreSQL in a temporary folder (about 30 GB for a million
 pages), crawls, pauses, resumes, publishes, refreshes and deletes the source. A small second source
@@ -72,7 +72,7 @@ class Probe:
 
 def refresh(store: forager.Forager) -> None:
     job = store.refresh(SMALL).job.id
-    while store.report(job).job.status in {"pending", "running"}:
+    while store.report(job).job.status in {"pending", "processing"}:
         time.sleep(LOOK / 4)
 
 
@@ -314,9 +314,9 @@ def _spread(seconds: list[float], unit: int) -> list[str]:
     return [str(len(seconds)), *shown]
 
 
-def measure(folder: Path, pages: int) -> None:
+def measure(folder: Path, site: Path, pages: int) -> None:
+    sites = [generate_site(site, pages), generate_site(folder / "small", SMALL_PAGES)]
     machine = describe_machine(folder)
-    sites = [generate_site(folder / str(size), size) for size in (pages, SMALL_PAGES)]
     print("site written", file=sys.stderr)
     probe, over = Probe(), threading.Event()
     with (
@@ -343,11 +343,11 @@ def measure(folder: Path, pages: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000_000)
-    parser.add_argument("--folder", help="where the data goes (default: a temporary folder)")
+    parser.add_argument("--site", type=Path, help="keep the generated site here for the next run")
     options = parser.parse_args()
     configure_logs("error")
-    with TemporaryDirectory(prefix="forager-bench-", dir=options.folder) as folder:
-        measure(Path(folder), options.pages)
+    with TemporaryDirectory(prefix="forager-bench-") as folder:
+        measure(Path(folder), options.site or Path(folder) / "site", options.pages)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,16 @@ WORDS = [
 
 
 def generate_site(folder: Path, pages: int) -> Site:
-    """Write so many pages; each is reached from the first within a few links."""
+    """Write so many pages; each is reached from the first within a few links. Reuses a site."""
+    site = Site(f"generated-{pages}", folder, START)
+    if _file(folder, pages - 1).exists():
+        return site
     chance = random.Random(pages)
     for first in range(0, pages, FOLDER):
         (folder / str(first // FOLDER)).mkdir(parents=True, exist_ok=True)
         for number in range(first, min(first + FOLDER, pages)):
             _file(folder, number).write_text(_html(number, pages, chance), encoding="utf-8")
-    return Site(f"generated-{pages}", folder, START)
+    return site
 
 
 def _file(folder: Path, number: int) -> Path:

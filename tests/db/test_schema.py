@@ -74,6 +74,9 @@ def test_every_migration_can_be_undone_and_applied_again(empty_url: str) -> None
 RELEASED = {
     "0001_initial.sql": "4f69d810bf151c590722060aecbf602fb6e84a577e369f0f21be0902f39e9b23",
     "0002_one_outbox.sql": "fd575a646184b2542d5e9820a28db5aeb0b0e23fcda9d778469135e6339bf6fa",
+    "0003_crawl_templates_and_webhook_responses.sql": (
+        "62470d8a6a96f5f80a25c85f16032810b2bc3fb8583afee8cf77b7b79a9e5b27"
+    ),
 }
 
 
