@@ -15,7 +15,6 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
-from forager.db.arrays import use_fast_arrays
 from forager.db.pool import Connection, Pool, cut_after
 from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, InvalidInput, LeaseLost
 from forager.hints import Hint, action
@@ -31,8 +30,6 @@ LEASE_NOT_CURRENT = "FG001"  # raised by hold_lease()
 
 # the driver's own words about lost lines; Forager's errors say the same, once
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
-
-use_fast_arrays()
 
 # a listener without notifications for this long checks its connection
 SILENCE_LIMIT = 30.0

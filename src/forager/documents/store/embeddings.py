@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import LiteralString
 
 from psycopg import sql
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.errors import ForagerError
 
 # vectors that are worth an index: reading as many takes some 20 ms
 MANY = 50_000
@@ -97,25 +94,25 @@ async def select_unembedded(
 async def insert_vectors(
     connection: Connection, keys: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
 ) -> None:
-    length = len(vectors[0])
-    if any(len(vector) != length for vector in vectors):
-        raise ForagerError("the embeddings have different numbers of dimensions")
     await connection.execute(
         """
         INSERT INTO section_vectors (document_id, position, embedding)
-        SELECT document_id, position,
-               (%(numbers)s)[(place - 1) * %(length)s + 1 : place * %(length)s]::halfvec
-          FROM unnest(%(documents)s::bigint[], %(positions)s::integer[]) WITH ORDINALITY
-               AS v (document_id, position, place)
+        SELECT document_id, position, embedding::halfvec
+          FROM unnest(%s::bigint[], %s::integer[], %s::text[])
+               AS v (document_id, position, embedding)
         ON CONFLICT DO NOTHING
         """,
-        {
-            "documents": [key[0] for key in keys],
-            "positions": [key[1] for key in keys],
-            "length": length,
-            "numbers": array("f", chain.from_iterable(vectors)),
-        },
+        (
+            [key[0] for key in keys],
+            [key[1] for key in keys],
+            [_as_text(vector) for vector in vectors],
+        ),
     )
+
+
+def _as_text(vector: Sequence[float]) -> str:
+    # as precise as a half-precision number; all digits would take four times as long to write
+    return f"[{','.join(['%.5g'] * len(vector))}]" % tuple(vector)
 
 
 async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:
