@@ -35,7 +35,7 @@ DUMP = "database.dump"
 ARCHIVE = "archive"
 PRODUCTS = archiving.FOLDER
 # In the list of a dump: embeddings are computed again, and a server may lack pgvector.
-_VECTORS = re.compile(r" EXTENSION (- )?vector\b|\bsection_vectors\b")
+_VECTORS = re.compile(r" EXTENSION (- )?vector\b|\bsection_vectors(_idx)?\b")
 
 # what is being done, and how many files it has copied so far
 Progress = Callable[[str, int], None]

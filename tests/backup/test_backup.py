@@ -201,6 +201,8 @@ async def test_embeddings_are_restored_where_pgvector_is(
     async with database.transaction() as connection:
         await embeddings.create_vectors(connection, "model", 3)
         await embeddings.insert_vectors(connection, [(1, 0), (1, 1)], [(1, 0, 0), (0, 1, 0)])
+        monkeypatch.setattr(embeddings, "MANY", 1)
+        await embeddings.create_index_if_large(connection)
         await connection.execute("INSERT INTO domains (domain_name, base_url) VALUES ('a', 'b')")
     await asyncio.to_thread(save, settings, tmp_path / "kept")
     if not has_pgvector:

@@ -60,7 +60,7 @@ async def test_a_crawl_in_the_foreground_is_left_to_its_region(
         assert process.stderr is not None
         async with asyncio.timeout(LIMIT):
             said = await asyncio.to_thread(process.stderr.readline)
-            assert "tied to the region eu" in said
+            assert "assigned to the region eu" in said
             # the foreground looks for its job too, and must not get it
             await eventually(partial(list_workers, database))
         (job,) = (await queue.list_jobs()).items

@@ -44,6 +44,6 @@ def test_an_engine_that_is_away_is_an_error_of_reindex_and_a_note_of_search(
 
 def test_help_is_about_what_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["search", "--help"]) == 0
-    assert "Search what was crawled" in capsys.readouterr().out
+    assert "Search published documents" in capsys.readouterr().out
     assert main.run(["search", "reindex", "--help"]) == 0
     assert "Rebuild the indexes" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import pytest
 
 from forager.extract.composition import tokens_of
 from forager.extract.content.repeated import RepeatedBlocks, blocks_of, learn
-from forager.extract.document import Document, extract_reading
+from forager.extract.document import EXTRACTOR_VERSION, Document, extract_reading
 from forager.extract.page import read_page
 
 MENU = "".join(f'<li><a href="/m{n}">Module number {n}</a></li>' for n in range(20))
@@ -69,8 +69,8 @@ def test_what_was_learned_is_part_of_the_version() -> None:
     first, second = learned(SITE), learned(SITE[::-1])
     assert first == second
     assert first.digest
-    assert read(SITE[0], first).extractor_version == f"5-{first.digest}"
-    assert read(SITE[0], learned(SITE[:5])).extractor_version == "5"
+    assert read(SITE[0], first).extractor_version == f"{EXTRACTOR_VERSION}-{first.digest}"
+    assert read(SITE[0], learned(SITE[:5])).extractor_version == str(EXTRACTOR_VERSION)
 
 
 def test_a_menu_with_another_entry_is_still_the_menu() -> None:

@@ -53,6 +53,26 @@ def test_stated_prices_stand_and_empty_places_say_nothing() -> None:
     assert not two.evidence["price"].origin.startswith("learned:")
 
 
+def test_a_path_that_also_leads_to_other_products_gives_no_price() -> None:
+    html = "<h1>Lamp</h1>" + "".join(f'<b class="x-val">€ {n}.00</b>' for n in (98, 99))
+    page = open_page(html.encode(), "https://shop.example/lamp", "text/html")
+    price = extract_product(page, place=LearnedPlace(PATH)).evidence.get("price")
+    assert price is None or not price.origin.startswith("learned:")
+
+
+def test_where_nothing_can_be_bought_the_learned_path_is_not_used() -> None:
+    html = '<h1>Lamp</h1><p class="stock">Out of stock</p><a><b class="x-val">€ 99.00</b></a>'
+    page = open_page(html.encode(), "https://shop.example/lamp", "text/html")
+    assert extract_product(page, place=LearnedPlace(PATH)) == extract_product(page)
+
+
+def test_elements_without_a_plain_name_have_no_path() -> None:
+    html = DATA.format(1, "21.50") + '<h1>Lamp</h1><g:price class="price">€ 21.50</g:price>'
+    page = open_page(html.encode(), "https://shop.example/lamp", "text/html")
+    product = extract_product(page, place=LearnedPlace(search=True))
+    assert (product.price, product.evidence["price"].place) == (Decimal("21.50"), "")
+
+
 @pytest.mark.parametrize(
     ("places", "path"),
     [

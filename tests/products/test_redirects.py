@@ -105,7 +105,8 @@ async def test_urls_with_one_canonical_url_are_one_product(shop: Shop) -> None:
 
 
 async def test_variants_with_one_canonical_url_stay_apart(shop: Shop) -> None:
-    red, blue = lamp("50", sku="L-red", gtin=None), lamp("60", sku="L-blue", gtin=None)
+    red = lamp("50", sku="L", gtin="4006381333931")
+    blue = lamp("60", sku="L", gtin="5901234123457")
     pages = [
         await shop.page(f"lamp?color={n}", each, canonical=shop.url("lamp"))
         for n, each in enumerate((red, blue))
@@ -117,6 +118,20 @@ async def test_variants_with_one_canonical_url_stay_apart(shop: Shop) -> None:
     # what an alias shows becomes another product
     await shop.visit("lamp?color=0", blue, canonical=shop.url("lamp"))
     assert await urls(shop) == ["lamp", "lamp?color=1", "lamp?color=0"]
+
+
+async def test_the_same_sku_at_one_canonical_url_may_be_a_variant(shop: Shop) -> None:
+    for color in ("red", "blue"):
+        await shop.visit(f"lamp?color={color}", lamp("50", gtin=None), canonical=shop.url("lamp"))
+    assert await urls(shop) == ["lamp?color=red", "lamp?color=blue"]
+
+
+async def test_a_redirect_to_a_product_that_names_itself_is_no_move(shop: Shop) -> None:
+    await shop.visit("chair", lamp("50", name="Chair", sku="C-1", gtin=None))
+    desk = lamp("50", name="Desk", sku="D-1")
+    await shop.visit("desk", desk)
+    await shop.visit("chair", desk, final_url=shop.url("desk"), canonical=shop.url("desk"))
+    assert await urls(shop) == ["chair", "desk"]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@ async def test_an_alert_arrives_as_a_readable_message(
     assert "https://shop.example/p/1" in text
     assert "Price: 39.90 EUR (before: 49.90 EUR)" in text
     assert "Alert rule 3: price below 40" in text
-    [sent] = (await webhooks.deliveries(issued.webhook.id)).items
+    [listed] = (await webhooks.deliveries(issued.webhook.id)).items
+    sent, _ = await webhooks.delivery(issued.webhook.id, listed.id)
     assert (sent.sent_at is not None, sent.responses[0]["status"]) == (True, 250)
 
 
@@ -115,7 +116,8 @@ async def test_temporary_errors_are_retried_and_permanent_ones_are_not(
     [waiting] = (await webhooks.deliveries(webhook.id)).items
     assert (waiting.attempts, waiting.given_up_at) == (1, None)
     assert waiting.last_error == "the mail server answered 451"
-    assert "\x1b" not in waiting.responses[0]["body"]
+    shown, _ = await webhooks.delivery(webhook.id, waiting.id)
+    assert "\x1b" not in shown.responses[0]["body"]
     server.reply = "554 no such mailbox"
     await webhooks.retry(webhook.id)
     await deliverer.run_once()
@@ -123,6 +125,30 @@ async def test_temporary_errors_are_retried_and_permanent_ones_are_not(
     assert failed.given_up_at is not None
     # the same message for mail programs, whatever the attempt
     assert len({message["Message-ID"] for message in server.got}) == 1
+
+
+@pytest.mark.parametrize("password", ["wrong", "p%C3%A4ss"])
+async def test_a_refused_login_is_retried_later(
+    database: Database, webhooks: Webhooks, mail_settings: Settings, password: str
+) -> None:
+    assert mail_settings.smtp_url is not None
+    url = mail_settings.smtp_url.get_secret_value().replace("pa%20ss%2Fword", password)
+    settings = mail_settings.model_copy(update={"smtp_url": SecretStr(url)})
+    webhook = (await webhooks.add(NewWebhook(ADDRESS))).webhook
+    await happen(database)
+    assert await Deliverer(database, settings).run_once() == 0
+    [waiting] = (await webhooks.deliveries(webhook.id)).items
+    assert (waiting.attempts, waiting.given_up_at) == (1, None)
+    assert waiting.last_error
+
+
+async def test_each_test_message_is_another_one_for_mail_programs(
+    database: Database, webhooks: Webhooks, mail_settings: Settings, server: MailServer
+) -> None:
+    webhook = (await webhooks.add(NewWebhook(ADDRESS))).webhook
+    for _ in range(2):
+        assert (await send_test(database, mail_settings, webhook.id)).taken
+    assert len({message["Message-ID"] for message in server.got}) == 2
 
 
 async def test_without_a_mail_server_messages_wait_and_the_doctor_says_so(

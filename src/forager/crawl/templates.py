@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from pydantic import Field
 
 from forager.access.caller import Caller
@@ -23,6 +24,7 @@ from forager.hints import Hint, action
 
 MAX_NAME = 100
 MAX_TEMPLATES = 1000
+MAX_SIZE = 1_000_000
 
 
 class TemplateOptions(CrawlOptions):
@@ -53,6 +55,8 @@ async def save_template(
         }
     )
     payload = kept.model_dump(mode="json", exclude_defaults=True)
+    if len(orjson.dumps(payload)) > MAX_SIZE:
+        raise InvalidInput(f"a template has at most {MAX_SIZE:,} bytes of URLs and options")
     async with database.transaction() as connection:
         await store.upsert_template(connection, caller.user_id, name, payload)
         if await store.count_templates(connection, caller.user_id) > MAX_TEMPLATES:
@@ -75,6 +79,11 @@ async def list_templates(
         limit=limit + 1,
     )
     return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+
+
+async def list_names(database: Database, caller: Caller) -> list[str]:
+    """The names of the templates that the caller may use."""
+    return await database.run(store.select_names, sees_only=caller.sees_only, limit=MAX_TEMPLATES)
 
 
 async def get_template(database: Database, caller: Caller, name: str) -> CrawlTemplate:

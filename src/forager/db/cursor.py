@@ -45,7 +45,8 @@ def decode_number(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     # Python refuses to read a number of thousands of digits
-    if not (cursor.isascii() and cursor.isdecimal() and int(cursor[:20]) <= LARGEST_ID):
+    is_short = len(cursor) < 20 and cursor.isascii() and cursor.isdecimal()
+    if not is_short or int(cursor) > LARGEST_ID:
         raise unknown_cursor()
     return int(cursor)
 

@@ -185,7 +185,7 @@ async def count_waiting_for_browser(connection: Connection, *, stale_after: floa
             SELECT
               FROM crawl_jobs
              WHERE status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
-               AND NOT {renderer_is_there("jobs")}
+               AND NOT {renderer_is_there("jobs", "crawl_jobs.region")}
              LIMIT 1000
           ) AS waiting
         """,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,6 +31,8 @@ from forager.permissions import PRIVATE_FOLDER
 from forager.row_files import CountingFile, Gathered
 
 AT_ONCE = 100
+# the directory at the end of a zip file is kept in memory
+MAX_ZIPPED = 100_000
 # in every exported folder: only such a folder is ever replaced
 MARKER = ".forager-export.json"
 LONGEST_NAME = 120
@@ -119,11 +122,18 @@ async def zip_parts(
     database: Database, export: PageExport, progress: Callable[[int], None] = lambda _: None
 ) -> AsyncIterator[bytes]:
     """The files of `export_folder` as one zip file, a part at a time."""
+    if export.generation.pages > MAX_ZIPPED:
+        raise InvalidInput(
+            f"a zip file has at most {MAX_ZIPPED:,} pages, and these are"
+            f" {export.generation.pages:,}",
+            hint="Export JSON lines instead.",
+        )
     written, used = Gathered(), set[str]()
     file = cast("BinaryIO", CountingFile(written))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         async for page in exported_pages(database, export):
-            archive.writestr(file_name(page, used), as_file(page).encode("utf-8", "replace"))
+            text = as_file(page).encode("utf-8", "replace")
+            await asyncio.to_thread(archive.writestr, file_name(page, used), text)
             progress(1)
             yield written.take()
     yield written.take()

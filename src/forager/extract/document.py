@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # made anew, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 5
+EXTRACTOR_VERSION = 6
 
 
 def extractor_version(digest: str = "") -> str:

@@ -68,7 +68,8 @@ class Supervisor:
             self.worker_id,
             capacity=settings.worker_capacity,
             region=settings.region,
-            renders=renders,
+            # others do not wait for a worker that runs only one job
+            renders=renders and only is None,
         )
         self._kinds = load_kinds(settings.job_modules)
         self._wake = asyncio.Event()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from forager.clock import local_time
 from forager.db.database import Database
+from forager.errors import DatabaseUnavailable
 from forager.extract.product.places import LearnedPlace
 from forager.products.store.records import ShownPrice, select_shown_prices
 
@@ -22,7 +23,7 @@ MIN_SHARE = 0.75
 # distinct prices: one price could be shown anywhere
 MIN_PRICES = 2
 LOOK_EVERY = 600.0
-MAX_DOMAINS = 1_000
+MAX_DOMAINS = 100_000
 
 
 def learned_path(shown: Sequence[ShownPrice]) -> str | None:
@@ -48,7 +49,10 @@ class LearnedPlaces:
         # pages that are read during the look use what was known before it
         self._keep(domain_id, local_time() + LOOK_EVERY if is_time else until, path, searches - 1)
         if is_time:
-            shown = await self._database.run(select_shown_prices, domain_id, limit=WINDOW)
+            try:
+                shown = await self._database.run(select_shown_prices, domain_id, limit=WINDOW)
+            except DatabaseUnavailable:  # the page can be read without it
+                return LearnedPlace(path)
             path = learned_path(shown)
             searches = 0 if path else WINDOW
             self._keep(domain_id, local_time() + LOOK_EVERY, path, searches - 1)

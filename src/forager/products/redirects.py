@@ -1,8 +1,9 @@
 """Redirects and canonical URLs: a product is stored at the URL of its page.
 
 A URL that was tracked and redirects within its host is an alias of the product at its end. So is
-one whose page names a canonical URL, if SKU or GTIN say that both show the same product. Two
-products that turn out to be the same are merged; the older prices stay in the history.
+one whose page names a canonical URL, if its GTIN says that both show the same product: variants of
+a page often share its canonical URL and its SKU. Two products that turn out to be the same are
+merged; the older prices stay in the history.
 """
 
 from __future__ import annotations
@@ -93,9 +94,9 @@ def _leads_there(
     end: _End, page: ReadPage, before: KnownIdentity | None, known: dict[bytes, KnownIdentity]
 ) -> bool:
     product, final_hash = page.product, url_hash(end.url)
-    if not end.is_canonical:
+    if not end.is_canonical or not _is_same(before, final_hash, product):
         return _is_same(before, final_hash, product)
-    if product is None or not product.name or not (product.sku or product.gtin):
+    if product is None or product.gtin is None:
         return False
     there = known.get(final_hash)
     if there is None:
@@ -107,10 +108,8 @@ def _leads_there(
 
 
 def _has_same_codes(product: Product, known: KnownIdentity) -> bool:
-    """Variants of one page share its canonical URL, but have their own SKU or price."""
-    codes = ((product.sku, known.sku), (product.gtin, known.gtin))
-    both = [pair for pair in codes if None not in pair]
-    return bool(both) and all(one == other for one, other in both)
+    skus = (product.sku, known.sku)
+    return product.gtin == known.gtin and (None in skus or skus[0] == skus[1])
 
 
 def _shop(url: str) -> str:

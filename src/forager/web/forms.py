@@ -38,7 +38,7 @@ class Form:
         text = self.text(name)
         if not text:
             return None
-        if not text.isascii() or not text.isdecimal() or not least <= int(text[:20]) <= most:
+        if not _is_number(text) or not least <= int(text) <= most:
             raise InvalidInput(f"{_words(name)} must be a whole number from {least:,} to {most:,}")
         return int(text)
 
@@ -54,6 +54,11 @@ class Form:
         if not least <= value <= most:  # also refuses what is no number at all
             raise InvalidInput(f"{_words(name)} must be a number from {least:,g} to {most:,g}")
         return value
+
+
+def _is_number(text: str) -> bool:
+    # Python refuses to read a number of thousands of digits
+    return len(text) < 20 and text.isascii() and text.isdecimal()
 
 
 def _words(name: str) -> str:

@@ -80,7 +80,8 @@ NAVIGATION: tuple[Group, ...] = (
 )
 
 PATHS = {entry.name: entry.path for group in NAVIGATION for entry in group.entries}
-WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts")
+PATHS["New crawl"] = "/new-crawl"
+WITHOUT_DETAILS = ("Parsers", "Keys", "Audit", "Alerts", "New crawl")
 
 
 def as_place(part: Action | Option) -> str:

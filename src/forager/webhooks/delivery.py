@@ -145,10 +145,7 @@ class Deliverer:
             ready = await store.select_ready(connection, busy=busy)
             if not ready:
                 return []
-            lanes = [
-                Lane(TOPIC, each.id, 1 if each.failures >= PAUSE_AFTER else PER_CLAIM)
-                for each in ready
-            ]
+            lanes = [Lane(TOPIC, each.id, _per_claim(each)) for each in ready]
             messages = await outbox.claim(
                 connection, lanes, lease=LEASE, claimed_by=self._process_id
             )
@@ -232,6 +229,13 @@ class Deliverer:
     async def _pause(self, receiver: Receiver, seconds: float, reason: str | None) -> None:
         log.info("webhook paused", webhook=receiver.id, seconds=round(seconds), reason=reason)
         await self._database.run(store.pause, receiver.id, seconds)
+
+
+def _per_claim(receiver: Receiver) -> int:
+    if receiver.failures >= PAUSE_AFTER:
+        return 1
+    # a mail server may take minutes for a few messages
+    return AT_ONCE if receiver.url.startswith(MAILTO) else PER_CLAIM
 
 
 async def send_test(database: Database, settings: Settings, webhook_id: int) -> Posted:

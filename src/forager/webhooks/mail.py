@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import smtplib
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from email.message import EmailMessage
 from email.utils import localtime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import orjson
+
 from forager.errors import NotAllowed
 from forager.extract.text import readable
 from forager.settings import Settings
 from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
-from forager.webhooks.posting import Posted
+from forager.webhooks.posting import SHOWN_BYTES, Posted
 from forager.webhooks.webhook import MAILTO
 
-# of each step of a connection
+# of each step of a connection; a message takes up to a dozen steps
 TIMEOUT = 10.0
+AT_ONCE = 4
 PERMANENT = 500
 MAX_SUBJECT = 200
 PORTS = {SMTP_TLS: 465, SMTP_STARTTLS: 587}
@@ -31,6 +37,10 @@ CONDITIONS = {
     "new_low": "lowest price in {days} days",
     "back_in_stock": "back in stock",
 }
+
+
+# a slow mail server must not hold up other work in threads
+_THREADS = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mail")
 
 
 class MailUnavailable(NotAllowed):
@@ -50,31 +60,39 @@ class Mailer:
     async def send(self, url: str, content: Mapping[str, Any], delivery: str) -> Posted:
         """Send one event to a mailto: URL; the outcome has the reply of the server."""
         address = url.removeprefix(MAILTO)
-        message = _message(content)
-        message["From"] = self._from
-        message["To"] = address
-        # the same for every attempt: mail programs recognize a duplicate
-        message["Message-ID"] = f"<forager-{delivery}@{self._from.rpartition('@')[2].strip('>')}>"
-        began = time.perf_counter()
+        loop, began = asyncio.get_running_loop(), time.perf_counter()
         try:
-            await asyncio.to_thread(self._send, message, address)
-        except smtplib.SMTPResponseException as error:
-            return _refused(error.smtp_code, error.smtp_error, time.perf_counter() - began)
+            await loop.run_in_executor(_THREADS, self._send, content, address, delivery)
         except smtplib.SMTPRecipientsRefused as error:
             code, text = error.recipients[address]
-            return _refused(code, text, time.perf_counter() - began)
-        except (OSError, smtplib.SMTPException) as error:
+            return _refused(code, text, began, is_permanent=code >= PERMANENT)
+        except smtplib.SMTPResponseException as error:
+            # other refusals, such as of the login, are about the settings and not the message
+            is_permanent = isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= PERMANENT
+            return _refused(error.smtp_code, error.smtp_error, began, is_permanent=is_permanent)
+        except Exception as error:  # whatever it is, the message is retried later
             words = readable(str(error) or type(error).__name__)
             return Posted(None, f"the mail server failed: {words}", time.perf_counter() - began)
         return Posted(250, None, time.perf_counter() - began)
 
-    def _send(self, message: EmailMessage, address: str) -> None:
-        with self._connection() as connection:
+    def _send(self, content: Mapping[str, Any], address: str, delivery: str) -> None:
+        message = _message(content)
+        message["From"] = self._from
+        message["To"] = address
+        # the same for every attempt: mail programs recognize a duplicate
+        known = f"{delivery} {content['id']} {content['occurred_at']}"
+        name = hashlib.sha256(known.encode()).hexdigest()[:32]
+        message["Message-ID"] = f"<{name}@{self._from.rpartition('@')[2].strip('>')}>"
+        with closing(self._connection()) as connection:
+            if self._server.scheme == SMTP_STARTTLS:
+                connection.starttls(context=ssl.create_default_context())
             if self._server.username:
                 connection.login(
                     unquote(self._server.username), unquote(self._server.password or "")
                 )
             connection.send_message(message, to_addrs=[address])
+            with suppress(OSError, smtplib.SMTPException):  # the message was accepted
+                connection.quit()
 
     def _connection(self) -> smtplib.SMTP:
         scheme, host = self._server.scheme, self._server.hostname or ""
@@ -82,16 +100,18 @@ class Mailer:
         if scheme == SMTP_TLS:
             context = ssl.create_default_context()
             return smtplib.SMTP_SSL(host, port, timeout=TIMEOUT, context=context)
-        connection = smtplib.SMTP(host, port, timeout=TIMEOUT)
-        if scheme == SMTP_STARTTLS:
-            connection.starttls(context=ssl.create_default_context())
-        return connection
+        return smtplib.SMTP(host, port, timeout=TIMEOUT)
 
 
-def _refused(code: int, text: bytes | str, seconds: float) -> Posted:
+def _refused(code: int, text: bytes | str, began: float, *, is_permanent: bool) -> Posted:
     words = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
-    error = f"the mail server answered {code}"
-    return Posted(code, error, seconds, body=words, is_permanent=code >= PERMANENT)
+    return Posted(
+        code,
+        f"the mail server answered {code}",
+        time.perf_counter() - began,
+        body=words[:SHOWN_BYTES],
+        is_permanent=is_permanent,
+    )
 
 
 def _message(content: Mapping[str, Any]) -> EmailMessage:
@@ -106,6 +126,8 @@ def _message(content: Mapping[str, Any]) -> EmailMessage:
 def _subject(content: Mapping[str, Any]) -> str:
     data, product = content["data"], content["product"] or {}
     name = product.get("name") or content["domain"] or "Forager"
+    if data.get("variant"):
+        name = f"{name}, {data['variant']}"
     rule = data.get("rule")
     if rule is None:
         return f"{content['kind']}: {name}"
@@ -118,6 +140,8 @@ def _lines(content: Mapping[str, Any]) -> Iterator[str]:
     data, product = dict(content["data"]), content["product"]
     if product is not None:
         yield from (product["name"] or "", product["url"] or "", "")
+    if variant := data.pop("variant", None):
+        yield f"Variant: {variant}"
     if (rule := data.pop("rule", None)) is not None:
         if data.get("new") is not None:
             before = f" (before: {_price(data, 'old')})" if data.get("old") is not None else ""
@@ -126,10 +150,14 @@ def _lines(content: Mapping[str, Any]) -> Iterator[str]:
         yield f"Alert rule {rule['id']}: {CONDITIONS[rule['kind']].format(**rule)}"
     else:
         yield f"Event: {content['kind']}"
-        yield from (f"{name}: {value}" for name, value in data.items() if value is not None)
+        yield from (f"{name}: {_value(value)}" for name, value in data.items() if value is not None)
     if content["domain"]:
         yield f"Domain: {content['domain']}"
     yield f"Time: {content['occurred_at']}"
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
 def _price(data: Mapping[str, Any], name: str) -> str:

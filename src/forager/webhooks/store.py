@@ -298,12 +298,14 @@ async def select_contents(connection: Connection, event_ids: Sequence[int]) -> l
 async def select_deliveries(
     connection: Connection, webhook_id: int, *, state: str | None, before: int | None, limit: int
 ) -> list[Delivery]:
-    """Messages to a webhook, newest first; a state is `waiting`, `sent` or `failed`."""
+    """Messages to a webhook, newest first, without responses.
+
+    A state is `waiting`, `sent` or `failed`.
+    """
     return await Rows(connection, Delivery).all(
         """
         SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
-               coalesce(o.responses, '[]') AS responses
+               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at, '[]'::jsonb AS responses
           FROM outbox o
           LEFT JOIN catalog_events e ON e.id = o.ref_id
          WHERE o.topic = 'webhooks' AND o.lane = %(webhook_id)s

@@ -30,7 +30,7 @@ class ProductList(View):
 
     items: list[Product]
     next_cursor: str | None = Field(description="Pass this as `cursor` to get the next page.")
-    capped: bool = Field(description="Too many sections match, so only some were ranked.")
+    capped: bool = Field(description="Too many products match, so only some were ranked.")
     note: str | None = Field(description="A note about the query, to show to the user.")
 
 

@@ -103,7 +103,7 @@ class Diff(View):
 class PublishOrder(Order):
     model_config = example(generation=2, force=False)
 
-    generation: Number | None = Field(default=None, description="The newest version by default.")
+    generation: Number | None = Field(default=None, description="The newest generation by default.")
     force: bool = Field(default=False, description="Publish even if the quality gate rejected it.")
 
 

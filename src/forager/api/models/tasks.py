@@ -249,7 +249,7 @@ class RecrawlResult(View):
     found: int
     due: int
     held: int
-    under_way: int = Field(description="Workers that are running it already.")
+    under_way: int = Field(description="Tasks that a worker is running already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
     @classmethod

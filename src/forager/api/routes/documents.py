@@ -147,7 +147,7 @@ class TrackedAs(View, row=explanation.TrackedAs):
 class NearDuplicates(View):
     """Pages with nearly the same text."""
 
-    pages: int = Field(description="Number of items.")
+    pages: int = Field(description="Number of pages.")
     urls: list[str] = Field(description="The first few.")
 
 

@@ -68,7 +68,7 @@ class LetterChoice(Order):
     )
     cause: ErrorKind | None = None
     domain: Host | None = None
-    all: bool = Field(default=False, description="Total number.")
+    all: bool = Field(default=False, description="Select all dead letters.")
 
     def filter(self) -> LetterFilter:
         if not (self.ids or self.cause or self.domain or self.all):

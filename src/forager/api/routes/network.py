@@ -56,7 +56,9 @@ ProxyId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 async def list_domains(
     here: Here,
     caller: Operator,
-    active: Annotated[bool | None, Query(description="Only these URLs.")] = None,
+    active: Annotated[
+        bool | None, Query(description="Only active domains, or only inactive ones.")
+    ] = None,
     slowed: Annotated[bool, Query(description="Only rate-limited hosts.")] = False,
     region: Annotated[
         PlainText | None, Query(max_length=32, description="Only domains assigned to this region.")

@@ -57,5 +57,18 @@ async def select_templates(
     )
 
 
+async def select_names(connection: Connection, *, sees_only: UUID | None, limit: int) -> list[str]:
+    """The names of templates, of one owner or of all."""
+    return await Values(connection).all(
+        """
+        SELECT DISTINCT name FROM crawl_templates
+         WHERE (%(sees_only)s::uuid IS NULL OR user_id = %(sees_only)s)
+         ORDER BY name
+         LIMIT %(limit)s
+        """,
+        {"sees_only": sees_only, "limit": limit},
+    )
+
+
 async def delete_template(connection: Connection, template_id: int) -> None:
     await connection.execute("DELETE FROM crawl_templates WHERE id = %s", (template_id,))

@@ -203,7 +203,7 @@ def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
 # what is offered at a price can be bought, as far as anybody says
 _INFERRED = 0.35
 _SEEN = 0.85
-_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
+GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 
 
 def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
@@ -213,7 +213,7 @@ def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> N
     if known is not None and _PARSER in known.places:
         return
     for claim in claims_for(FieldName.AVAILABILITY, facts):
-        if claim.value in _GONE and "dom" in claim.places and claim.confidence >= _SEEN:
+        if claim.value in GONE and "dom" in claim.places and claim.confidence >= _SEEN:
             chosen[FieldName.AVAILABILITY] = claim
             return
     unsure = known is None or known.confidence < _INFERRED
@@ -229,7 +229,7 @@ _UNSURE_PRICE = 0.5
 def _doubt_price(chosen: dict[FieldName, Claim]) -> None:
     """Where nothing can be bought, a price of unclear place is another product's."""
     price, stock = chosen.get(FieldName.PRICE), chosen.get(FieldName.AVAILABILITY)
-    if price is None or stock is None or stock.value not in _GONE:
+    if price is None or stock is None or stock.value not in GONE:
         return
     if price.confidence < _UNSURE_PRICE and price.places == {"dom"}:
         del chosen[FieldName.PRICE]

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.merge import claims_for
+from forager.extract.product.merge import GONE, claims_for
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import Money, money_in
 from forager.extract.product.record import Fact, FieldName, Product
@@ -27,6 +27,8 @@ _LEARNED = 0.8
 _MAX_STEPS = 4
 _MAX_ABOVE = 3
 _MAX_TEXT = 120
+_MAX_SHOWN = 20
+_MAX_CANDIDATES = 30
 _NAMING = ("itemprop", "data-testid", "data-test", "data-automation", "data-qa")
 _NAME = re.compile(r"[A-Za-z_][\w-]{0,40}", re.ASCII)
 _GENERATED = re.compile(r"\d{3,}")
@@ -52,13 +54,24 @@ def stated_price(facts: Sequence[Fact]) -> Decimal | None:
 
 
 def learned_facts(page: ProductPage, facts: Sequence[Fact], place: LearnedPlace) -> Iterator[Fact]:
-    """The price at the learned path, where the data does not state one."""
-    if place.path and stated_price(facts) is None:
-        money = money_at(place.path, page)
+    """The price at the learned path, where the data does not state one.
+
+    A path that leads to several prices leads to other products, too. So may one on a page whose
+    product cannot be bought.
+    """
+    if place.path and stated_price(facts) is None and not _is_gone(facts):
+        shown = [_money(node, page) for node in page.tree.css(place.path)[:_MAX_SHOWN]]
+        amounts = {money.amount for money in shown if money is not None}
+        money = shown[0] if len(amounts) == 1 else None
         if money is not None:
             yield Fact(FieldName.PRICE, money.amount, _LEARNED, f"learned:{place.path}")
             if money.currency is not None:
                 yield Fact(FieldName.CURRENCY, money.currency, _LEARNED, f"learned:{place.path}")
+
+
+def _is_gone(facts: Sequence[Fact]) -> bool:
+    claims = claims_for(FieldName.AVAILABILITY, [*facts])
+    return any(claim.value in GONE and claim.confidence >= _STATED for claim in claims)
 
 
 def with_place(
@@ -80,14 +93,18 @@ def with_place(
 def place_of(price: Decimal, page: ProductPage) -> str | None:
     """The path of the first element that shows this price and no other."""
     digits = str(int(price))[-3:]
+    candidates = 0
     for _, text_node, text in page.elements.texts:
         node = text_node.parent if digits in text else None
         for _ in range(_MAX_ABOVE):
             if node is None or node.tag in ("body", "html"):
                 break
             money = _money(node, page)
-            if money is not None and money.amount == price and (path := _path(node, page)):
-                return path
+            if money is not None and money.amount == price:
+                if path := _path(node, page):
+                    return path
+                if (candidates := candidates + 1) == _MAX_CANDIDATES:
+                    return None
             node = node.parent
     return None
 
@@ -111,6 +128,8 @@ def _path(node: LexborNode, page: ProductPage) -> str | None:
     steps: list[str] = []
     above: LexborNode | None = node
     while above is not None and above.tag not in ("body", "html") and len(steps) < _MAX_STEPS:
+        if not above.tag or not _NAME.fullmatch(above.tag):  # such as <g:price>
+            return None
         steps.insert(0, _step(above))
         path = " > ".join(steps)
         if any(sign in path for sign in "#.["):

@@ -92,19 +92,17 @@ _SKU_PREFIX = re.compile(
     r"[\s.]*(?:code|id|no|nr|number|#)?[\s.]*[:#：]\s*",
     re.IGNORECASE,
 )
-# a code with digits, and the name of the product or its category after it
-_CODE_AND_WORDS = re.compile(r"(?=\S{0,50}\d)(\S{4,50}) [^\W\d]{4}[^\d]{0,80}")
 _SKU = re.compile(r"[\w][\w \-./+#:|_&()*]{0,99}")
 
 
 def sku_of(value: Any) -> str | None:
     """An identifier: short, with a letter or digit first, and no sentence."""
-    text = line_of(value, MAX_SKU + 1)
+    # the name of the product may stand below its code
+    first = value.strip().partition("\n")[0] if isinstance(value, str) else value
+    text = line_of(first, MAX_SKU + 1)
     if not text or len(text) > MAX_SKU or text.lower() in _NOTHING:
         return None
     text = _SKU_PREFIX.sub("", text).rstrip(" .,;:")
-    if words := _CODE_AND_WORDS.fullmatch(text):
-        text = words[1]
     if not _SKU.fullmatch(text) or text.count(" ") > 5:
         return None
     return text if any(map(str.isalnum, text)) else None

@@ -173,7 +173,7 @@ class Domains:
             names = [name for host in hosts for name in await _names_like(connection, host)]
         async with self._database.transaction() as connection:
             within = Domains(Within(self._database, connection))
-            return [await within.set(name, changes) for name in dict.fromkeys(names)]
+            return [await within.set(name, changes) for name in sorted(set(names))]
 
     async def forget_slow_down(self, host: str) -> Domain:
         """Reset the slow-down of a host, including its Retry-After."""

@@ -101,6 +101,9 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
     )
 
 
+RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
+
+
 async def claim_jobs(
     connection: Connection,
     *,
@@ -122,7 +125,7 @@ async def claim_jobs(
     this_one: LiteralString = "AND id = %(only)s" if only else ""
     browser: LiteralString = ""
     if not renders:
-        others: LiteralString = f"AND {renderer_is_there('jobs')}" if only else ""
+        others: LiteralString = f"AND {RENDERER_IS_THERE}" if only else ""
         browser = f"AND NOT ({NEEDS_BROWSER} {others})"
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
     # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).

@@ -242,11 +242,15 @@ NEEDS_BROWSER: LiteralString = """
 """
 
 
-def renderer_is_there(role: LiteralString) -> LiteralString:
-    """The condition that a worker of this role with a browser has been seen lately."""
+def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> LiteralString:
+    """The condition that a worker of this role with a browser has been seen lately.
+
+    `region` is an expression; only workers of that region count unless it is null.
+    """
     return f"""
     EXISTS (SELECT FROM workers w
              WHERE w.role = '{role}' AND w.renders
+               AND ({region} IS NULL OR w.region = {region})
                AND w.last_seen > now() - %(stale_after)s * interval '1 second')
     """
 

@@ -20,6 +20,7 @@ from forager.parsers.page_cache import Page, PageCache, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.parsers.trials import Trials
+from forager.products.content import NAME_LENGTH, SKU_LENGTH, line
 from forager.products.learned_places import LearnedPlaces
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
@@ -222,7 +223,11 @@ class ParseStage(StageLoop[ReadTask]):
     async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, str]:
         """Pages that suddenly show another product, and why they are held."""
         products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
-        names = [ReadName(task, p.name, p.sku) for task, p in products if p is not None and p.name]
+        names = [
+            ReadName(task, name, line(p.sku, SKU_LENGTH))
+            for task, p in products
+            if p is not None and (name := line(p.name, NAME_LENGTH))
+        ]
         return await hold_same_pages(connection, names) if names else {}
 
     async def _write_products(

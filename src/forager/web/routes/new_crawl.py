@@ -22,9 +22,9 @@ from forager.crawl.options import (
     Strategy,
     crawl_options,
 )
-from forager.crawl.templates import MAX_TEMPLATES
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
+from forager.fetch.response import is_public_header
 from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
 from forager.settings.crawling import RenderMode
@@ -100,14 +100,17 @@ class FormField:
                 return form.text(self.option) or None
 
     def write(self, value: Any) -> str:
-        """A stored value as the input shows it; headers are secret and stay empty."""
+        """A stored value as the input shows it, without secret headers."""
         match self.kind:
             case InputKind.TICK:
                 return "yes" if value == self.ticked else ""
             case InputKind.LINES:
                 return "\n".join(value)
             case InputKind.HEADERS:
-                return ""
+                public = [
+                    f"{name}: {text}" for name, text in value.items() if is_public_header(name)
+                ]
+                return "\n".join(public)
             case _:
                 return str(value)
 
@@ -169,8 +172,6 @@ OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
 # a line that says what is wrong with an option
 _OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
 
-MAX_URLS = 1000
-
 
 @page(router, "/new-crawl")
 async def form_page(visit: Operates, job: UUID | None = None) -> Page:
@@ -224,8 +225,7 @@ def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
 
 
 async def _template_names(visit: Visit) -> list[str]:
-    found = await templates.list_templates(visit.here.database, visit.caller, limit=MAX_TEMPLATES)
-    return [template.name for template in found.items]
+    return await templates.list_names(visit.here.database, visit.caller)
 
 
 def _settings_of(job: Job) -> Form:
@@ -307,7 +307,7 @@ def _started(asked: Enqueued) -> Done:
 
 def _given(form: Form) -> dict[str, Any]:
     """Start URLs and options of the form."""
-    given: dict[str, Any] = {"urls": form.lines("urls")[:MAX_URLS]}
+    given: dict[str, Any] = {"urls": form.lines("urls")}
     for field in FIELDS:
         if (value := field.read(form)) is not None:
             given[field.option] = value
