@@ -290,7 +290,7 @@ def report_reading(
                 _tell(found.refused)
                 numbers = [str(len(found.seconds)), str(len(found.refused))]
                 rows.append([f"`{question.name}`", *_spread(found), *numbers])
-        report.table((title, "median", "p90", "worst", "asked", "errors"), rows)
+        report.table((title, "median", "p90", "worst", "requests", "errors"), rows)
     slow = [
         name
         for name, each in answers.items()

@@ -171,9 +171,10 @@ def _explain(report: Report, rounds: int) -> None:
         f"Rounds: {rounds}, of the larger site {max(1, rounds // 3)}; the median is shown, and the "
         "crawlers run in turn. pages/s covers the crawl itself as each crawler measures it, from "
         "its first request to its last write; the last column includes starting and stopping the "
-        "command. CPU counts all processes, including PostgreSQL for Forager. Memory is the "
-        "proportional set size (PSS), summed over all processes, and for Forager includes "
-        "PostgreSQL's shared buffers."
+        "command. The columns *full job is* and *archive only is* show how many times as fast "
+        "Forager is as the crawler in the row. CPU counts all processes, including PostgreSQL for "
+        "Forager. Memory is the proportional set size (PSS), summed over all processes, and for "
+        "Forager includes PostgreSQL's shared buffers."
     )
     report.text(
         "A Forager page counts only when it is durable: its response is in a synced WARC segment, "

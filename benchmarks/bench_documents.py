@@ -73,7 +73,7 @@ def read_pages(folder: Path, most: int) -> list[Page]:
 # --- reading ---------------------------------------------------------------------------------
 
 FACTS = "facts: decode, parse, links, metadata"
-SERIALISE = "serialise the body"
+SERIALISE = "serialize the body"
 TOKENS = "tags and texts (tokenise)"
 MAIN = "main element"
 MARKDOWN = "markdown"
@@ -286,7 +286,7 @@ def report_writing(report: Report, count: int, costs: dict[str, Written], vector
         if " (" not in name
     ]  # fmt: skip
     rows.insert(1, ["of which to_tsvector", "", f"{1000 * vectors / count:.3f}", ""])
-    report.table(("pages are", "CPU ms per page here", "in PostgreSQL", "pages/s"), rows)
+    report.table(("pages", "CPU ms per page here", "in PostgreSQL", "pages/s"), rows)
     report.text("The cost of `to_tsvector` was measured separately.")
     report.heading("Publishing and comparing")
     report.table(

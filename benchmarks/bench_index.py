@@ -145,7 +145,7 @@ async def measure(options: argparse.Namespace, url: str, text: RealText, report:
             fed.append(await timed(client, told, lambda: feed(database, client, prefix)))
         print("fed:", fed, file=sys.stderr)
         characters = sum(map(len, text.texts)) // len(text.texts)
-        report.heading("Telling a search engine")
+        report.heading("Indexing")
         report.text(
             f"{options.rows:,} sections of {characters:,} characters on average,"
             f" {SECTIONS_PER_PAGE} per page, sent by one process. *From the outbox* includes every"

@@ -293,7 +293,7 @@ async def measure(options: argparse.Namespace, url: str, folder: Path, report: R
     )
     report.heading("Reading, in milliseconds")
     report.text(f"20 rows of {options.products:,}, one query at a time, with a warm cache.")
-    report.table(("question", "median", "p95", "asked"), read)
+    report.table(("query", "median", "p95", "queries"), read)
     report.heading("Files")
     report.table(("format", "rows/s", "MB"), exported)
 

@@ -122,8 +122,8 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     schema.upgrade(url)
     rows = []
     for state, name in (
-        ("pending", "pending, their time has come"),
-        ("completed", "completed, their next visit is due"),
+        ("pending", "pending, now due"),
+        ("completed", "completed, next visit due"),
     ):
         load(url, options, state)
         rows.append(row(uvloop.run(measure(url, name))))
@@ -138,10 +138,10 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
         " woken. The first tick runs just after a checkpoint, when PostgreSQL logs full pages."
     )
     head = (
-        "the due are",
-        "woken at first",
-        "queued at first",
-        "first",
+        "due tasks",
+        "woken by the first tick",
+        "queued by the first tick",
+        "first tick",
         "median",
         "longest",
         "ticks",

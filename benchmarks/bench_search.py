@@ -265,7 +265,7 @@ def run(options: argparse.Namespace, url: str, report: Report) -> None:
     tools = asyncio.run(tool_rows(url, text, options.queries))
     report.table(("tool", "median", "p90", "calls"), tools)
     per_section, per_text = uvloop.run(indexing_ms(url, text))
-    report.heading("What it costs to make sections searchable")
+    report.heading("Cost of making sections searchable")
     report.text(
         f"Documents with one section each are written in transactions of {BATCH}, into the full"
         f" tables, with all related rows: **{per_section:.2f} ms** per section, {per_text:.2f} ms"

@@ -137,7 +137,7 @@ def _machine(known: Mapping[str, Measured]) -> Iterator[str]:
     machine = {**newest.machine, "PostgreSQL": _postgresql(known)}
     rows = [[name, value] for name, value in machine.items() if value and "load" not in name]
     rows += [[name, version] for name, version in _peer_versions().items()]
-    yield as_table(("machine, at the latest part", ""), rows)
+    yield as_table(("machine of the latest part", ""), rows)
 
 
 def _postgresql(known: Mapping[str, Measured]) -> str:
@@ -157,7 +157,7 @@ def _peer_versions() -> dict[str, str]:
 def _crawl_blocks(known: Mapping[str, Measured]) -> Iterator[str]:
     if (crawl := known.get("crawl")) is None:
         return
-    yield "## Crawls beside other crawlers"
+    yield "## Comparison with other crawlers"
     yield (
         "Pages per second, and the ratio to each peer, on the same site behind nginx on loopback,"
         f" with 64 connections and no delay ([report]({crawl.page})). The limit is a program that"
@@ -204,7 +204,7 @@ def _headline_blocks(known: Mapping[str, Measured]) -> list[str]:
             rows.append(
                 [line.what, " / ".join(values) + line.unit, f"[{line.report}]({measured.page})"]
             )
-    return ["## Everything else", as_table(("what", "measured", "report"), rows)] if rows else []
+    return ["## Other results", as_table(("what", "measured", "report"), rows)] if rows else []
 
 
 def _values(measured: Measured, line: Headline) -> list[str]:

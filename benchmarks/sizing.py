@@ -193,21 +193,21 @@ def report_on(sizes: dict[str, RowSize], report: Report) -> None:
     report.heading("Indexes of products")
     report.text("A marked index is used by lists and searches, but not by crawling.")
     report.table(
-        ("index", "bytes a product", "can go"),
+        ("index", "bytes per product", "can be dropped"),
         [
             (name, f"{size:.0f}", "yes" if name in DROPPABLE else "")
             for name, size in sizes["products"].indexes.items()
         ],
     )
-    report.heading("What is assumed")
+    report.heading("Assumptions")
     report.table(
         ("assumption", "value"),
         [(name.replace("_", " "), f"{getattr(given, name):g}") for name in given.__slots__],
     )
-    report.heading("What it needs after a year")
+    report.heading("Requirements after a year")
     report.table(
         ("products", "million rows", "database GB", "files GB", "requests/s", "worker cores",
-         "database cores", "proxies", "dollars a month"),
+         "database cores", "proxies", "dollars per month"),
         [needs(plan, sizes, given) for plan in PLANS],
     )  # fmt: skip
 
