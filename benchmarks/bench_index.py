@@ -205,7 +205,7 @@ def main() -> None:
     configure_logs("critical")
     # what a busy machine needs for the first searches must not end the measurement
     engine.ANSWER_LIMIT = PATIENCE
-    report = Report("A search engine beside PostgreSQL, measured")
+    report = Report("A search engine in addition to PostgreSQL, measured")
     with tempfile.TemporaryDirectory(prefix="forager-bench-") as folder:
         machine = describe_machine(Path(folder))
         with join_server(Path(folder)) as use:

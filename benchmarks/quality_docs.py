@@ -180,7 +180,7 @@ def _whole_sites(report: Report, sites: Sequence[Path]) -> None:
         f"Up to {MAX_PAGES} pages of each site, chosen at random, from Debian's -doc packages. A"
         " heading is lost if it appears on the page outside nav, footer, aside and hidden"
         " elements, and its words appear neither in a section nor in a note of a section. An"
-        " anchor is astray if no element of the page has it. Times are for extraction on a machine"
+        " anchor is broken if no element of the page has it. Times are for extraction on a machine"
         " with other work."
     )
     site_table(report, map(audit_site, sites))
