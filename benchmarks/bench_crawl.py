@@ -126,7 +126,7 @@ def _say_parts(report: Report, results: dict[str, list[Crawl]]) -> None:
     first, refresh = (sum(shares[crawl][name] for name in OF_A_CRAWL) for crawl in (FULL, REFRESH))
     report.text(
         f"Runner, extraction and PostgreSQL of the refresh together took {refresh / first:.0%} of "
-        "what the first crawl took."
+        "the processor time of the first crawl."
     )
     report.text(_what_ten_times_means(results, first))
 
@@ -136,9 +136,9 @@ def _what_ten_times_means(results: dict[str, list[Crawl]], ms: float) -> str:
     cores = os.cpu_count() or 1
     goal = 10 * statistics.median(result.rate for result in results[SCRAPY])
     return (
-        f"A page of the full job takes {ms:.2f} ms, so that {cores} cores that are never idle "
+        f"A page of the full job takes {ms:.2f} ms, so {cores} cores that are never idle "
         f"reach {1000 * cores / ms:,.0f} pages/s at most. Ten times Scrapy with markdown would be "
-        f"{goal:,.0f} pages/s: {1000 * cores / goal:.2f} ms for everything."
+        f"{goal:,.0f} pages/s, or {1000 * cores / goal:.2f} ms per page for everything."
     )
 
 
@@ -169,19 +169,20 @@ def _explain(report: Report, rounds: int) -> None:
     report.heading("How to read this")
     report.text(
         f"Rounds: {rounds}, of the larger site {max(1, rounds // 3)}; the median is shown, and the "
-        "crawlers take turns. pages/s is the "
-        "crawl itself as each crawler times it, from its first request to its last write; starting "
-        "and stopping the command is in the last column. CPU counts all processes, and for Forager "
-        "its PostgreSQL too. Memory is proportional (PSS), summed over all processes, and for "
+        "crawlers run in turn. pages/s covers the crawl itself as each crawler measures it, from "
+        "its first request to its last write; the last column includes starting and stopping the "
+        "command. The columns *full job is* and *archive only is* show how many times as fast "
+        "Forager is as the crawler in the row. CPU counts all processes, including PostgreSQL for "
+        "Forager. Memory is the proportional set size (PSS), summed over all processes, and for "
         "Forager includes PostgreSQL's shared buffers."
     )
     report.text(
-        "Every Forager page is durable when it counts: its response is in a synced WARC segment, "
-        "its outlinks, ledger entry and frontier change are in one committed transaction. Of the "
-        "peers, only Scrapy has a queue that outlives its process; Colly and spider write one file "
-        "per page and keep everything else in memory. Scrapy with PostgreSQL does the work that "
-        "the full job does, in batches, without an archive of responses and without generations; "
-        "its PostgreSQL is of the same kind, and counted too."
+        "A Forager page counts only when it is durable: its response is in a synced WARC segment, "
+        "and its outlinks, ledger entry and frontier change are in one committed transaction. Of "
+        "the peers, only Scrapy has a queue that survives its process; Colly and spider write one "
+        "file per page and keep everything else in memory. Scrapy with PostgreSQL does the same "
+        "work as the full job, in batches, without an archive of responses and without "
+        "generations; its PostgreSQL has the same configuration and is counted, too."
     )
 
 

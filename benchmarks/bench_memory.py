@@ -47,7 +47,9 @@ def main(count: int) -> None:
     rows.append((f"{len(window):,} entries of the frontier", *_memory(0.0)))
     report.table(("after", "resident MB", "seconds"), rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    report.text(f"Peak of the process: {peak:.0f} MB; {job.__name__} is run in one like it.")
+    report.text(
+        f"Peak of the process: {peak:.0f} MB. Crawl jobs (`{job.__name__}`) run in such a process."
+    )
     print(report.write("memory.md"))
 
 

@@ -62,9 +62,9 @@ def main() -> None:
     if options.leak_pages:
         report_memory(report, options.leak_pages)
     report.text(
-        "Processor time is that of all processes, the browser and PostgreSQL included. Forager also"
-        " archives the static response, the rendered page and a list of its resources, extracts"
-        " sections and builds a search index; Crawlee stores the HTML in files."
+        "Processor time includes all processes, the browser and PostgreSQL. Forager also archives"
+        " the static response, the rendered page and a list of its resources, extracts sections"
+        " and builds a search index; Crawlee stores the HTML in files."
     )
     print(report.write("render.md"))
 
@@ -87,9 +87,9 @@ def _compare(site: DocsSite, folder: Path, report: Report) -> None:
     shares = _shares(site, home)
     found = [share for share in shares.values() if share is not None]
     report.text(
-        f"{len(found)} of {len(shares)} files have their page; a page shows"
-        f" {statistics.mean(found):.1%} of the different words of its file on average,"
-        f" {min(found):.1%} at least."
+        f"{len(found)} of {len(shares)} source files have a page; on average, a page shows"
+        f" {statistics.mean(found):.1%} of the distinct words of its file, and at least"
+        f" {min(found):.1%}."
     )
 
 
@@ -154,7 +154,7 @@ def _static(folder: Path, report: Report, rounds: int) -> None:
         [f"`--render {mode}`", f"{statistics.median(each):.2f}"] for mode, each in found.items()
     ]
     report.table(["", "CPU ms/page"], rows)
-    report.text(f"Medians of {rounds}; `auto` takes {auto / never:.3f} times as much as `never`.")
+    report.text(f"Medians of {rounds}; `auto` takes {auto / never:.3f} times as long as `never`.")
 
 
 if __name__ == "__main__":

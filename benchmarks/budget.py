@@ -39,12 +39,11 @@ def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
         # reached, or the machine was so busy that rates say nothing beside processor time
         return []
     text = (
-        f"Scrapy with `JOBDIR` and markdown makes {scrapy:,.0f} pages/s of {rates.heading}. "
-        f"{AIM} times that leaves {budget:.2f} ms of processor time for a page, all processes "
-        f"together, on {cores} cores that are never idle. A page of the full job takes "
-        f"{total:.2f} ms, so that {1000 * cores / total:,.0f} pages/s, "
-        f"{1000 * cores / total / scrapy:.1f} times Scrapy, are the most there can be. Every part "
-        "alone takes a large share of the budget:"
+        f"Scrapy with `JOBDIR` and markdown crawls {scrapy:,.0f} pages/s of {rates.heading}. {AIM}"
+        f" times that leaves {budget:.2f} ms of processor time per page, for all processes"
+        f" together, on {cores} cores that are never idle. A page of the full job takes {total:.2f}"
+        f" ms, so that {1000 * cores / total:,.0f} pages/s, {1000 * cores / total / scrapy:.1f}"
+        " times Scrapy, are the maximum. Each part alone takes a large share of the budget:"
     )
     rows = _rows(spent, known.get("documents"), budget)
     table = as_table(("part of a page", "ms", "share of the budget"), rows)
@@ -52,8 +51,9 @@ def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
 
 
 _NOTE = (
-    "The parts inside were measured one by one, each alone: beside each other on busy cores they "
-    "take longer. What was tried is in [crawl-profile.md](crawl-profile.md)."
+    "The parts marked with · were measured individually; they take longer when they run at the same"
+    " time on busy cores. [crawl-profile.md](crawl-profile.md) lists the optimizations that were"
+    " tried."
 )
 
 

@@ -185,19 +185,19 @@ def _equal(name: str, found: str, accepted: str) -> bool:
 def _halves_table(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) -> None:
     report.heading("F1 of the generic parser")
     report.text(
-        "No rule is for a single shop. Rules were tuned on the pages of every second shop in the"
-        " order of their names. The others were only counted until the rules stood (price .762,"
-        " availability 1.000, brand .720, SKU .857); their errors, looked at then, led to two more"
-        " rules: what a template left behind is no brand, and of prices that stand equally well"
-        " the first is taken. Version 2 of the parser added general rules (labelled codes are the"
-        " SKU, stock of an option is not the product's, brands in the title's spelling) that were"
-        " written from descriptions of errors and checked on all pages here. Version 4 added more"
-        " of them (a code before a name is the SKU, a lone `itemprop=brand`, `data-brand`, the"
-        " description of a logo), written from errors on the pages tuned on and from"
-        " general cases; the list of errors below, which names pages held out, was known;"
-        " 75 further pages of"
-        " the same benchmark are not at hand and were not looked at (version 1 there: price .946,"
-        " availability .926, brand .734, SKU .643)."
+        "No rule is specific to one shop. Rules were tuned on the pages of every second shop, in"
+        " alphabetical order. The pages of the other shops were only scored until the rules were"
+        " final (price .762, availability 1.000, brand .720, SKU .857). Their errors were then"
+        " inspected and led to two more rules: an unfilled template value is not a brand, and of"
+        " several equally plausible prices the first is used. Version 2 of the parser added"
+        " general rules (labeled codes are the SKU, the stock of an option is not that of the"
+        " product, brands are spelled as in the title) that were written from descriptions of"
+        " errors and checked on all pages here. Version 4 added more general rules (a code before"
+        " a name is the SKU, a single `itemprop=brand`, `data-brand`, the description of a logo),"
+        " written from errors on the pages used for tuning and from general cases; the list of"
+        " errors below, which names held-out pages, was known. 75 further pages of the same"
+        " benchmark are not available and were not inspected (version 1 on these pages: price"
+        " .946, availability .926, brand .734, SKU .643)."
     )
     halves = {
         "all": pages,
@@ -210,9 +210,9 @@ def _halves_table(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) 
         rows.append([name, str(len(part)), *(_f1(tallies[each]) for each in FIELDS)])
     report.table(["pages", "n", *FIELDS], rows)
     report.text(
-        f"On {_thousandfold(pages)} pages the price that was found is a thousand times the marked"
-        " one: there people read the dot of `$229.990`, which separates thousands, as a decimal"
-        " point. They count as wrong here."
+        f"On {_thousandfold(pages)} pages, the extracted price is a thousand times the labeled"
+        " one: the annotators read the dot in `$229.990`, which separates thousands, as a decimal"
+        " point. These prices count as wrong here."
     )
 
 
@@ -260,47 +260,49 @@ def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) ->
         [compare("shops tuned on", dev, model), compare("shops held out", held_out, model)],
     )
     report.text(
-        "Price, currency, availability and SKU: the share of right values, the mean of the readers'"
-        " fixed scores, and that of the confidences that are shown, which `python -m"
-        " benchmarks.calibrate_products` fits to the scores on the shops tuned on (one slope, an"
-        " offset for each field). Smaller logarithmic losses and Brier scores are better. Brand and"
-        " GTIN keep their scores: people left them unmarked on many pages that show them, and an"
-        " offset for brands fitted on the one half made the other half worse (loss .805 to 1.697)."
+        "For price, currency, availability and SKU, the table shows the share of correct values,"
+        " the mean of the fixed scores of the readers, and the mean of the displayed confidences,"
+        " which `python -m benchmarks.calibrate_products` fits to the scores on the shops used for"
+        " tuning (one slope, and an offset for each field). Smaller logarithmic losses and Brier"
+        " scores are better. Brand and GTIN keep their scores: annotators left them unlabeled on"
+        " many pages that show them, and an offset for brands that was fitted on one half made the"
+        " other half worse (loss .805 to 1.697)."
     )
     report.table(
         ["values of", "shown confidence", "n", "mean", "right"],
         [*reliability("tuned on", dev, model), *reliability("held out", held_out, model)],
     )
     report.text(
-        "Calibrated means that the last two columns are equal. All 209 values shown with 95 % or"
-        " more are right, 67 of them held out; below 90 % the confidence is rather too low (10 of"
-        " 12 values held out are right, at a mean of 63.5 %), which so few values cannot settle."
+        "The confidence is calibrated if the last two columns are equal. All 209 values shown"
+        " with 95 % or more are correct, 67 of them held out. Below 90 %, the confidence seems too"
+        " low (10 of 12 held-out values are correct, at a mean of 63.5 %), but there are too few"
+        " values to be certain."
     )
     report.heading("Learning")
     report.text("`python -m benchmarks.ablate_products` repeats both experiments.")
     report.text(
-        "**A scorer that chooses between candidates** was left out (logistic regression over score,"
-        " places and"
-        " agreement; fitted without the shop that is read). Right on the shops tuned on, fixed"
-        " rules and scorer: price 36 and 36 of 39, availability 36 and 36 of 36, brand 34 and 33 of"
-        " 36,"
-        " SKU 40 and 39 of 42; on the shops held out: price 18 and 18 of 21, availability 20 and 20"
-        " of 20, brand 9 and 9 of 10, SKU 19 and 19 of 21. No choice could gain more than one SKU:"
-        " where a value is wrong, the right one is not among the candidates."
+        "**A scorer that chooses between candidates** was rejected (logistic regression over"
+        " score, places and agreement, fitted without the shop that is scored). Correct values on"
+        " the shops used for tuning, with fixed rules and with the scorer: price 36 and 36 of 39,"
+        " availability 36 and 36 of 36, brand 34 and 33 of 36, SKU 40 and 39 of 42; on the"
+        " held-out shops: price 18 and 18 of 21, availability 20 and 20 of 20, brand 9 and 9 of"
+        " 10, SKU 19 and 19 of 21. No choice could gain more than one SKU: where a value is wrong,"
+        " the correct one is not among the candidates."
     )
     report.text(
-        "**Places learned for each domain** are used for prices (the path of classes and attributes"
-        " at which other pages show the price of their structured data). On the pages as they are"
-        " it changes nothing: only one page lacks a price that other pages of its shop have, and it"
-        " is read right without. With all structured data removed from the page that is read, right"
-        " prices without and with a learned place: 33 and 34 of 39 on the shops tuned on, 12 and 17"
-        " of 20 on the shops held out; the place was wrong on 2 of 37 pages. These figures are not"
-        " blind: the form of the path was chosen, and brands were left out, with the figures of"
-        " both halves in view. Here one other page"
-        " is enough for a path; a worker needs three that agree, with different prices, and no"
-        " shop here has so many. For brands, availability and SKU the same gained nothing (brand 31"
-        " and 31 of 49) or one page (62 instead of 61 of 64; 58 and 58 of 62; both"
-        " by an earlier version that tried more paths, not measured again), and is left out."
+        "**Places learned for each domain** are used for prices (the path of classes and"
+        " attributes where other pages show the price of their structured data). On unmodified"
+        " pages this changes nothing: only one page lacks a price that other pages of its shop"
+        " have, and it is read correctly without a learned place. With all structured data removed"
+        " from the page that is read, the numbers of correct prices without and with a learned"
+        " place are 33 and 34 of 39 on the shops used for tuning, and 12 and 17 of 20 on the"
+        " held-out shops; the place was wrong on 2 of 37 pages. These figures are not blind: the"
+        " results of both halves were known when the form of the path was chosen and brands were"
+        " excluded. In this experiment, one other page is sufficient for a path; a worker needs"
+        " three that agree, with different prices, and no shop here has that many. For brands,"
+        " availability and SKU, the same method gained nothing (brand 31 and 31 of 49) or one page"
+        " (62 instead of 61 of 64; 58 and 58 of 62; both with an earlier version that tried more"
+        " paths, not measured again), and is not used."
     )
 
 
@@ -311,17 +313,18 @@ def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:
     rows = [_rates(name, part) for name, part in (("all", pages), ("under 200 KB", small))]
     report.table(["pages", "n", "KB on average", "opened only", "read", "with site parsers"], rows)
     report.text(
-        "Pages in a second of one core's time, everything from the bytes on included: each page in"
-        f" the best of {_ROUNDS} rounds, so that names of classes were met before, as on the other"
-        " pages of a shop. `opened only` is decoding and parsing, which no reader can do without."
-        " The collector of garbage is set as in the processes that parse."
+        "Pages per second of processor time on one core, including all work from the raw bytes"
+        f" on. Each page counts with the best of {_ROUNDS} rounds, so its class names have been"
+        " seen before, as with the other pages of a shop. `opened only` is decoding and parsing,"
+        " which every reader needs. The garbage collector is configured as in the processes that"
+        " parse."
     )
-    waiting = f"{os.getloadavg()[0]:.1f} processes wanted {os.cpu_count()} cores then"
+    waiting = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         rates = list(pool.map(_rate_beside_another, [folder, folder]))
     report.text(
-        f"Two processes at once read {sum(rates):.0f} pages in a second of the clock"
-        f" ({' + '.join(f'{rate:.0f}' for rate in rates)}; all pages, each in the best of"
+        f"Two concurrent processes read {sum(rates):.0f} pages per second of elapsed time"
+        f" ({' + '.join(f'{rate:.0f}' for rate in rates)}; all pages, each with the best of"
         f" {_ROUNDS} rounds; {waiting})."
     )
 

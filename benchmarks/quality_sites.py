@@ -88,7 +88,7 @@ def site_table(report: Report, sites: Iterable[SiteFacts]) -> None:
     )  # fmt: skip
     head = [
         "site", "pages", "empty", "under 20 % kept", "headings", "lost", "sections", "over 20 KB",
-        "signs in headings", "anchors astray", "dt with id", "as sections", "fallbacks",
+        "signs in headings", "broken anchors", "dt with id", "as sections", "fallbacks",
         "ms per page",
     ]  # fmt: skip
     rows = [

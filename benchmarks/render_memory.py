@@ -61,7 +61,7 @@ def report_memory(report: Report, pages: int) -> None:
     )
     per_browser = RenderLimits.of(Settings()).pages_per_browser
     report.text(
-        f"One renderer without a crawl around it, {(time.perf_counter() - began) / 60:.0f} minutes."
+        f"A single renderer without a crawl, {(time.perf_counter() - began) / 60:.0f} minutes."
         " Each page is an app shell with a script of 50 kB that loads 5 kB of data. Browser"
         " memory is the proportional set size of its processes at the time of the sample; a"
         f" browser is replaced after {per_browser} pages."

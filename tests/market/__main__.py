@@ -62,16 +62,16 @@ async def _report(market: Market, events: Counter[str], seconds: float) -> str:
         "simulated hours with faults, in real seconds": (
             f"{market.hours - QUIET_HOURS} in {seconds:.0f} s, and {QUIET_HOURS} quiet ones"
         ),
-        "seconds for all shops that answer, per hour (median, longest)": (
+        "seconds for all healthy shops, per hour (median, longest)": (
             f"{sorted(market.rounds)[len(market.rounds) // 2]:.1f}, {max(market.rounds):.1f}"
         ),
         "workers killed": market.kills,
-        "requests, of which to ill shops": (
+        "requests, of which to faulty shops": (
             f"{requests.total():,}, {requests.total() - requests['None']:,}"
         ),
         "rows of price history, of which phantom": f"{history:,}, 0",
         "events, delivered exactly once": f"{events.total():,}, {events.total():,}",
-        "deliveries refused by the receiver": f"{len(market.receiver.got) - events.total():,}",
+        "deliveries rejected by the receiver": f"{len(market.receiver.got) - events.total():,}",
         **{f"`{kind}`": f"{count:,}" for kind, count in sorted(events.items())},
     }
     lines = [f"| {name} | {value} |" for name, value in rows.items()]
