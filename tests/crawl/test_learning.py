@@ -11,6 +11,7 @@ from forager.documents.check import explain_content
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents, read_page
 from forager.documents.writer import GenerationWriter
+from forager.extract.document import EXTRACTOR_VERSION
 from forager.extract.keys import url_key
 from servers.site import Page, Site, html
 
@@ -60,7 +61,7 @@ async def test_no_page_keeps_what_all_have_and_a_refresh_changes_nothing(
     assert not [url for url, text in texts.items() if "Chapter of" in text or "released" in text]
     # pages that were read before anything was learned are replaced, not kept beside
     [(version, count)] = await stored_versions(crawls)
-    assert (version[:2], count) == ("5-", PAGES + 1)
+    assert (version[:2], count) == (f"{EXTRACTOR_VERSION}-", PAGES + 1)
     storage = archive_options(crawls.settings).open()
     content = await explain_content(crawls.database, storage, url_key(f"{site.url}/p3"))
     assert content is not None
@@ -91,7 +92,7 @@ async def test_a_crawl_that_is_killed_while_it_learns_learns_again(
     before = await stored_versions(crawls)
     await crawls.sql("UPDATE crawl_jobs SET run_after = now()")
     await crawls.go_on(failed.job.id)
-    assert before == [("5", before[0][1])]
+    assert before == [(str(EXTRACTOR_VERSION), before[0][1])]
     assert not any("Chapter of" in text for text in (await markdown_of_all(crawls)).values())
     assert [count for _, count in await stored_versions(crawls)] == [PAGES + 1]
 
@@ -121,7 +122,7 @@ async def test_a_small_site_learns_at_its_end_and_a_tiny_one_never(
     monkeypatch.setattr(learning, "SAMPLE_PAGES", 64)
     build(site, pages=5)
     await crawl(crawls, site)
-    assert await stored_versions(crawls) == [("5", 6)]
+    assert await stored_versions(crawls) == [(str(EXTRACTOR_VERSION), 6)]
     build(site, pages=PAGES)
     await crawl(crawls, site)
     assert not any("Chapter of" in text for text in (await markdown_of_all(crawls)).values())
