@@ -53,9 +53,10 @@ class EngineClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        # a client whose closing is cancelled must not keep the closed session
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     async def ask(
         self,
