@@ -15,6 +15,7 @@ from forager.doctor.work import check_renderers
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
+from forager.jobs.supervisor import Supervisor
 from forager.jobs.workers import Registration
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
@@ -82,3 +83,24 @@ async def test_a_crawl_in_the_foreground_fails_here_unless_another_worker_render
     if elsewhere:
         await register_renderer(database)
     assert await claimed(queue, renders=False, only=job) == ([] if elsewhere else [job])
+
+
+async def test_a_renderer_of_another_region_does_not_count(
+    database: Database, settings: Settings, queue: Queue
+) -> None:
+    await enqueued(queue, "https://app.example/", render="always")
+    async with database.connection() as connection:
+        await connection.execute("UPDATE crawl_jobs SET region = 'eu'")
+    await register_renderer(database)
+    assert (await check_renderers(database, settings)).level is Level.WARN
+
+
+async def test_a_worker_that_runs_only_one_job_renders_for_no_other(
+    database: Database, settings: Settings, queue: Queue
+) -> None:
+    job = await enqueued(queue, "https://app.example/", render="always")
+    await Supervisor(database, settings, renders=True, only=new_id()).run_once()
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT renders FROM workers")
+        assert await cursor.fetchall() == [(False,)]
+    assert await claimed(queue, renders=False, only=job) == [job]

@@ -94,8 +94,10 @@ def _leads_there(
     end: _End, page: ReadPage, before: KnownIdentity | None, known: dict[bytes, KnownIdentity]
 ) -> bool:
     product, final_hash = page.product, url_hash(end.url)
-    if not end.is_canonical or not _is_same(before, final_hash, product):
-        return _is_same(before, final_hash, product)
+    if not _is_same(before, final_hash, product):
+        return False
+    if not end.is_canonical:
+        return True
     if product is None or product.gtin is None:
         return False
     there = known.get(final_hash)

@@ -409,7 +409,7 @@ async def rotate_secret(
 
 @router.post("/webhooks/{webhook_id}/test", tags=["webhooks"])
 async def send(webhook_id: WebhookId, here: Here, caller: Admin) -> TestResult:
-    """Send a test message now and show the response; takes up to ten seconds."""
+    """Send a test message now and show the response."""
     return TestResult.of(await send_test(here.database, here.settings, webhook_id))
 
 
