@@ -18,6 +18,7 @@ from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
 from forager.db.cursor import Page, page_of
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotFound
 from forager.hints import Hint, action
 from forager.logs import get_logger
@@ -54,7 +55,7 @@ async def all_segments(database: Database) -> list[SegmentRow]:
 
 async def plan_prune(database: Database, policy: Policy) -> Plan:
     """What a policy would delete now, and why."""
-    now = await database.run(store.select_now)
+    now = await database.run(select_now)
     rows = await all_segments(database)
     staying = (row for row in rows if row.going_at is None and not row.is_kept(now))
     return plan_retention((row.state for row in staying), policy, now)

@@ -85,6 +85,12 @@ class NewPage:
     simhash: int | None = None
 
 
+def document_of(page: NewPage) -> ExtractedDocument:
+    """The document of a page that was read."""
+    assert page.document is not None
+    return page.document
+
+
 @dataclass(frozen=True, slots=True)
 class SampledPage:
     """A page of the generation that is being built, from which something is learned."""

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, LiteralString
 
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotFound
 from forager.hints import Hint, action
 from forager.images.files import open_image_files
@@ -118,7 +119,7 @@ FILES = Check(
 async def audit_catalog(database: Database, settings: Settings) -> Audit:
     """Look at everything, and record what was found as an event."""
     began = time.monotonic()
-    at = await database.run(store.select_now)
+    at = await database.run(select_now)
     findings = [finding async for finding in _findings(database, settings)]
     audit = Audit(at, time.monotonic() - began, len(STATEMENTS) + 2, findings)
     payload = {

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from forager.db.database import Connection, Database
+from forager.db.rows import select_now
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
@@ -100,7 +101,7 @@ class Tracking:
 
     async def track(self, wishes: Iterable[Wish | BadLine]) -> Tracked:
         # one time for all of them, so that popularity decides between them
-        due = await self._database.run(store.select_now)
+        due = await self._database.run(select_now)
         chunks = _chunks(wishes)
         following = _read_ahead(chunks)
         try:

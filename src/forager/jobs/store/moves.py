@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
+from forager.db.rows import RowArrays
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
 from forager.jobs.store.reads import (
@@ -20,6 +21,11 @@ from forager.jobs.store.reads import (
     job_cursor,
     renderer_is_there,
 )
+
+_NEW = RowArrays(
+    "n", id="uuid", kind="text", payload="jsonb", priority="int", max_retries="int",
+    source_id="text", user_id="uuid", trace="text", delay="float8", host="text",
+)  # fmt: skip
 
 
 async def insert_jobs(
@@ -51,12 +57,7 @@ async def _insert(
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
                    n.trace, now() + n.delay * interval '1 second',
                    n.host, region_of_host(n.host)
-              FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
-                          %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
-                          %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[],
-                          %(hosts)s::text[])
-                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay,
-                         host)
+              FROM {_NEW}
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -70,16 +71,11 @@ async def _insert(
         SELECT {COLUMNS} FROM inserted LEFT JOIN woken ON true
         """,
         {
-            "ids": [job_id for job_id, _ in jobs],
-            "kinds": [job.kind for _, job in jobs],
-            "payloads": [Jsonb(job.payload) for _, job in jobs],
-            "priorities": [job.priority for _, job in jobs],
-            "max_retries": [job.max_retries for _, job in jobs],
-            "sources": [job.source_id for _, job in jobs],
-            "users": [job.user_id for _, job in jobs],
-            "traces": [job.trace for _, job in jobs],
-            "delays": [job.delay for _, job in jobs],
-            "hosts": [job.host for _, job in jobs],
+            **_NEW.values(
+                (job for _, job in jobs),
+                id=[job_id for job_id, _ in jobs],
+                payload=[Jsonb(job.payload) for _, job in jobs],
+            ),
             "actor": actor,
         },
     )

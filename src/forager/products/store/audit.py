@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Values
 
 # Each gives one column, what to look at; they are counted, and the first few are kept.
 PRODUCTS_WITHOUT_TASK: LiteralString = "SELECT id FROM products WHERE crawl_task_id IS NULL"
@@ -178,9 +176,3 @@ async def was_audited(connection: Connection, *, seconds: float) -> bool:
         (seconds,),
     )
     return await cursor.fetchone() is not None
-
-
-async def select_now(connection: Connection) -> datetime:
-    now = await Values(connection).first("SELECT now()")
-    assert isinstance(now, datetime)
-    return now
