@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, RECOVER_MISSED, TaskMove
 from forager.tasks.task import CHANNEL, RecoveredTask
 
@@ -84,6 +84,9 @@ _RECOVER = f"""
 """
 
 
+_WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
+
+
 async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
     """All workers for tasks, and everybody else in whose name tasks are held."""
     return await Rows(connection, Holder).all(
@@ -111,71 +114,42 @@ async def select_holders(connection: Connection, *, stale_after: float) -> list[
     )
 
 
-async def recover_stale(
+async def recover(
     connection: Connection,
     workers: Sequence[Holder],
     *,
-    stale_after: float,
+    stale_after: float | None,
     reason: str,
     key: str,
     visits: int,
     after: float,
     limit: int,
 ) -> list[RecoveredTask]:
-    """Take tasks from workers that are silent. Their silence is tested again here."""
+    """Take tasks from dead workers.
+
+    With `stale_after`, the heartbeats are tested again here; without it, the workers are known to
+    be gone.
+    """
     return await Rows(connection, RecoveredTask).all(
         f"""
         WITH orphans AS (
             SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
               FROM crawl_tasks t
-              JOIN unnest(%(ids)s::uuid[], %(seen)s::timestamptz[]) AS s (id, last_seen)
+              JOIN {_WORKERS}
                 ON t.worker_id = s.id
               LEFT JOIN workers w ON w.id = s.id
-             WHERE w.last_seen IS NOT DISTINCT FROM s.last_seen
-               AND (w.id IS NULL
-                    OR w.last_seen < now() - %(stale_after)s * interval '1 second')
+             WHERE %(stale_after)s::float8 IS NULL
+                OR w.last_seen IS NOT DISTINCT FROM s.last_seen
+                   AND (w.id IS NULL
+                        OR w.last_seen < now() - %(stale_after)s * interval '1 second')
              ORDER BY t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
         ), {_RECOVER}
         """,
         {
-            "ids": [worker.id for worker in workers],
-            "seen": [worker.last_seen for worker in workers],
+            **_WORKERS.values(workers),
             "stale_after": stale_after,
-            "reason": reason,
-            "key": key,
-            "visits": visits,
-            "after": after,
-            "limit": limit,
-        },
-    )
-
-
-async def recover_dead(
-    connection: Connection,
-    worker_ids: Sequence[UUID],
-    *,
-    reason: str,
-    key: str,
-    visits: int,
-    after: float,
-    limit: int,
-) -> list[RecoveredTask]:
-    """Take tasks from workers whose process is known to be gone."""
-    return await Rows(connection, RecoveredTask).all(
-        f"""
-        WITH orphans AS (
-            SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
-              FROM crawl_tasks t
-             WHERE t.worker_id = ANY(%(ids)s)
-             ORDER BY t.id
-             LIMIT %(limit)s
-               FOR NO KEY UPDATE OF t SKIP LOCKED
-        ), {_RECOVER}
-        """,
-        {
-            "ids": list(worker_ids),
             "reason": reason,
             "key": key,
             "visits": visits,
