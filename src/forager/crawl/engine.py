@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections import Counter
 
-from forager.crawl import store
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
 from forager.crawl.extraction.learning import BoilerplateLearner
@@ -17,6 +16,7 @@ from forager.crawl.frontier.window import Rests, Window
 from forager.crawl.ledger import CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
+from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext

@@ -8,7 +8,6 @@ from mmap import mmap
 from typing import TypeGuard
 
 from forager.archive.record import ArchiveError
-from forager.crawl import store
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.loops import CONTENT
@@ -23,6 +22,7 @@ from forager.crawl.judge import (
 from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
+from forager.crawl.store import visited as store
 from forager.documents.page import PreviousPage
 from forager.errors import NotFound, WorkFailed
 from forager.extract.keys import url_key

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from forager.crawl import store
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.settlement import Resting
+from forager.crawl.store import frontier as store
 from forager.db.database import Database
 from forager.fetch.robots.gate import origin_of
 
