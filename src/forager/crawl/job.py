@@ -23,7 +23,7 @@ from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import Rereading
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.scope import Scope, ScopeMode
-from forager.crawl.frontier.seeding import Seeding, first_urls
+from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
@@ -158,14 +158,9 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     options = open_options(crawl_options(context.job.payload), Vault(context.settings))
     agent = user_agent(options, context.settings)
     state = await _load_state(context)
-    seeds = tuple(first_urls(options)) + tuple(NormalisedUrl(url) for url in state.more_seeds)
-    scope = Scope(
-        seeds,
-        options.scope,
-        include=options.include,
-        exclude=options.exclude,
-        max_depth=options.max_depth,
-    )
+    more_seeds = tuple(NormalisedUrl(url) for url in state.more_seeds)
+    seeds = (*first_urls(options), *more_seeds)
+    scope = scope_of(options, more_seeds)
     discovery = Discovery(scope, state.ledger, next_seq=state.next_seq)
     client, proxies = await _client(context, stack, options, agent)
     budgets = await stack.enter_async_context(

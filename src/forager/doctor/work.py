@@ -23,10 +23,10 @@ from forager.render.finding import INSTALL
 from forager.secrets import Vault
 from forager.services.report import list_service_processes
 from forager.settings import Settings
+from forager.tasks.activity import SILENT_AFTER
 from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, group_letters
 from forager.tasks.store.activity import select_ticked_at
-from forager.tasks.waiting import SILENT_AFTER
 from forager.webhooks.service import Webhooks
 
 LONG_WAIT = 3600.0

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.outages import TROUBLE, Outage
+from forager.db.outages import TROUBLE, Outage, listen
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
@@ -93,7 +92,8 @@ class Supervisor:
         background = [
             asyncio.ensure_future(task)
             for task in (
-                self._listen(),
+                # polling continues as well
+                listen(self._database, reads.CHANNEL, self._wake.set),
                 watch_limits(lambda: list(self.runners.values()), self._settings),
             )
         ]
@@ -166,17 +166,6 @@ class Supervisor:
         except TimeoutError:
             return
         self._wake.clear()
-
-    async def _listen(self) -> None:
-        """Wake the loop on every notification. Polling continues as well."""
-        while True:
-            try:
-                # the first one comes at once: what was sent while we did not listen is not lost
-                async with aclosing(self._database.notifications(reads.CHANNEL)) as notifications:
-                    async for _ in notifications:
-                        self._wake.set()
-            except TROUBLE:
-                await asyncio.sleep(RETRY_INTERVAL)
 
     # --- runners ---------------------------------------------------------------------------
 

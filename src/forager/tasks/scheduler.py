@@ -16,6 +16,7 @@ from forager.settings import Settings
 from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
 from forager.tasks.hints import tell
 from forager.tasks.store import scheduling as store
+from forager.tasks.store.stages import notify_workers
 
 log = get_logger("scheduler")
 
@@ -72,7 +73,7 @@ class Scheduler:
             queued = await self._queue(connection)
             await store.note_tick(connection)
             if queued:
-                await store.tell_workers(connection)
+                await notify_workers(connection)
         return Tick(led=True, woken=woken, withdrawn=withdrawn, queued=queued)
 
     async def _wake(self) -> int:

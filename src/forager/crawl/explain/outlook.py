@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from forager.crawl.frontier.scope import Scope
-from forager.crawl.frontier.seeding import first_urls
+from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions
 from forager.crawl.report import CrawlWait
 from forager.db.database import Database
@@ -96,10 +95,7 @@ def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | 
 
 
 def _scope(url: NormalisedUrl, options: CrawlOptions) -> Check:
-    scope = Scope(
-        first_urls(options), options.scope, include=options.include, exclude=options.exclude
-    )
-    rule = scope.verdict(url).rule
+    rule = scope_of(options).verdict(url).rule
     if rule is not None:
         return Check("scope", Answer.NO, rule.words)
     return Check("scope", Answer.YES, f"within the crawl's scope ({options.scope})")

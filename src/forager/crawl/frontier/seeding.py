@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Found, Via
+from forager.crawl.frontier.scope import Scope
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
@@ -221,6 +222,17 @@ def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
     urls = [urljoin(seed, file) for seed in options.seeds for file in files]
     named = [seed for seed in options.seeds if seed.endswith(".txt")]
     return list(dict.fromkeys(NormalisedUrl(url) for url in named or urls))
+
+
+def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalisedUrl] = ()) -> Scope:
+    """The scope of a crawl with these options, and of starts that it found."""
+    return Scope(
+        (*first_urls(options), *more_seeds),
+        options.scope,
+        include=options.include,
+        exclude=options.exclude,
+        max_depth=options.max_depth,
+    )
 
 
 def _seed(url: NormalisedUrl) -> Found:

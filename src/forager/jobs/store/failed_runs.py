@@ -8,9 +8,10 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.jobs.job import Job, Recovered
 from forager.jobs.lifecycle import Status
-from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor
+from forager.jobs.store.reads import CHANNEL, COLUMNS
 
 # The one predicate for retries, for a worker's own errors and for the watchdog alike.
 MAY_RETRY: LiteralString = "(j.retry_count < j.max_retries AND NOT %(permanent)s)"
@@ -76,8 +77,7 @@ async def end_failed_run(
     delay_max: float,
 ) -> Job | None:
     """A run failed: back to pending while retries are left, else failed. None if not ours."""
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).first(
         f"""
         WITH before AS (
             SELECT id, status
@@ -103,7 +103,6 @@ async def end_failed_run(
             "delay_max": delay_max,
         },
     )
-    return await cursor.fetchone()
 
 
 async def select_stale(

@@ -11,14 +11,13 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
-from forager.db.rows import RowArrays
+from forager.db.rows import RowArrays, Rows
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
     NEEDS_BROWSER,
-    job_cursor,
     renderer_is_there,
 )
 
@@ -47,8 +46,7 @@ async def insert_jobs(
 async def _insert(
     connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], actor: str
 ) -> list[Job]:
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         f"""
         WITH inserted AS (
             INSERT INTO crawl_jobs
@@ -79,7 +77,6 @@ async def _insert(
             "actor": actor,
         },
     )
-    return await cursor.fetchall()
 
 
 async def assign_source(
@@ -156,8 +153,7 @@ async def claim_jobs(
         SELECT {COLUMNS} FROM moved ORDER BY priority DESC, created_at, id
         """
     ).format(limit=Literal(limit))
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         statement,
         {
             "kinds": list(kinds),
@@ -169,7 +165,6 @@ async def claim_jobs(
             "actor": f"worker {worker_id}",
         },
     )
-    return await cursor.fetchall()
 
 
 async def apply_move(
@@ -184,8 +179,7 @@ async def apply_move(
     delay: float = 0.0,
 ) -> Job | None:
     """Make one move if the job's state, lease and worker allow it; None if they do not."""
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).first(
         f"""
         WITH before AS (
             SELECT id, status
@@ -247,7 +241,6 @@ async def apply_move(
             "reason": reason,
         },
     )
-    return await cursor.fetchone()
 
 
 async def delete_finished(connection: Connection, *, older_than: float, limit: int) -> int:

@@ -141,16 +141,8 @@ async def select_errors(
 
 
 async def select_error(connection: Connection, error_id: int) -> ErrorRow | None:
-    return await Rows(connection, ErrorRow).first(
-        """
-        SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
-               e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
-          FROM error_logs e
-          LEFT JOIN domains d ON d.id = e.domain_id
-         WHERE e.id = %s
-        """,
-        (error_id,),
-    )
+    found = await select_errors(connection, ErrorFilter(), before=error_id + 1, limit=1)
+    return found[0] if found and found[0].id == error_id else None
 
 
 def _values(wanted: ErrorFilter) -> dict[str, object]:

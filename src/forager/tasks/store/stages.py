@@ -286,8 +286,7 @@ async def give_back(
     )
 
 
-async def notify(connection: Connection) -> None:
-    """Wake the workers."""
+async def notify_workers(connection: Connection) -> None:
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 

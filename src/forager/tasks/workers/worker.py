@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.db.outages import Outage
+from forager.db.outages import Outage, listen
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
@@ -167,20 +167,12 @@ class TaskWorker:
     def _beside(
         self, fetching: Fetching, parsing: ParseStage, downloading: Downloader
     ) -> list[Coroutine[Any, Any, None]]:
-        work = [self._beat(parsing, downloading), self._listen(downloading)]
+        # polling continues as well
+        listening = listen(self._database, CHANNEL, downloading.wake)
+        work = [self._beat(parsing, downloading), listening]
         if self._settings.images:
             work.append(ImageFetcher(self._database, self._settings, fetching).run())
         return work
-
-    async def _listen(self, downloading: Downloader) -> None:
-        """Wake the stages on every notification. Polling goes on all the same."""
-        while True:
-            try:
-                async with aclosing(self._database.notifications(CHANNEL)) as notifications:
-                    async for _ in notifications:
-                        downloading.wake()
-            except TROUBLE:
-                await asyncio.sleep(RETRY_INTERVAL)
 
     # --- staying alive ---------------------------------------------------------------------
 
@@ -239,7 +231,7 @@ class TaskWorker:
             )
             await tell(connection, self._settings, [*given, *self._unclaimed])
             if given:
-                await store.notify(connection)
+                await store.notify_workers(connection)
             await archive_store.close_segments_of(connection, self._worker_id)
         await self._registration.end()
         if given:
