@@ -18,7 +18,7 @@ from forager.jobs.workers import Worker
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
-from forager.products.store.audit import TASKS_OVERDUE, find
+from forager.products.store.audit import find
 from forager.render.finding import INSTALL
 from forager.secrets import Vault
 from forager.services.report import list_service_processes
@@ -87,7 +87,7 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     """Whether a scheduler and workers process the tasks that are due."""
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
-        overdue = (await find(connection, TASKS_OVERDUE, examples=0, late=late)).count
+        overdue = (await find(connection, "tasks_overdue", examples=0, late=late)).count
         causes = await doctor_store.select_late_causes(connection, late=late)
         ticked_at = await select_ticked_at(connection)
         found = await workers.select_workers(connection)

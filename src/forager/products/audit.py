@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, LiteralString
+from typing import Any
 
 from forager.db.database import Database
 from forager.db.rows import select_now
@@ -65,49 +65,26 @@ class Audit:
 
 _INTEGRITY, _STALENESS = Concern.INTEGRITY, Concern.STALENESS
 
-STATEMENTS: dict[Check, LiteralString] = {
-    Check(
-        # nothing is wrong with them: somebody stopped tracking, and kept what was known
-        "products_without_task",
-        _STALENESS,
-        "products that no task keeps fresh any more",
-    ): store.PRODUCTS_WITHOUT_TASK,
-    Check(
-        "tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"
-    ): store.TASKS_WITHOUT_DOMAIN,
-    Check(
-        "completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"
-    ): store.COMPLETED_WITHOUT_NEXT,
+CHECKS = (
+    Check("products_without_task", _STALENESS, "products that no task keeps fresh any more"),
+    Check("tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"),
+    Check("completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"),
     Check(
         "dead_letters_of_living_tasks",
         _INTEGRITY,
         "open dead letters whose task has not failed, or is gone",
-    ): store.DEAD_LETTERS_OF_LIVING,
-    Check(
-        "failed_without_dead_letter",
-        _INTEGRITY,
-        "failed tasks without a dead letter",
-    ): store.FAILED_WITHOUT_DEAD_LETTER,
+    ),
+    Check("failed_without_dead_letter", _INTEGRITY, "failed tasks without a dead letter"),
     Check(
         "archive_segments_gone",
         _INTEGRITY,
         "archive segments that tasks or extractions refer to, and that do not exist",
-    ): store.SEGMENTS_GONE,
-    Check(
-        "images_without_file",
-        _INTEGRITY,
-        "images marked as stored without a file record",
-    ): store.IMAGES_WITHOUT_FILE_ROW,
-    Check(
-        "products_not_seen", _STALENESS, "products not seen for three of their intervals"
-    ): store.PRODUCTS_NOT_SEEN,
-    Check(
-        "tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"
-    ): store.TASKS_OVERDUE,
-    Check(
-        "domains_that_fail", _STALENESS, "domains all of whose tasks have failed"
-    ): store.DOMAINS_THAT_FAIL,
-}
+    ),
+    Check("images_without_file", _INTEGRITY, "images marked as stored without a file record"),
+    Check("products_not_seen", _STALENESS, "products not seen for three of their intervals"),
+    Check("tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"),
+    Check("domains_that_fail", _STALENESS, "domains all of whose tasks have failed"),
+)
 PRICES = Check(
     "prices_differ", _INTEGRITY, "products whose price is not the last one in their history"
 )
@@ -121,7 +98,7 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
     began = time.monotonic()
     at = await database.run(select_now)
     findings = [finding async for finding in _findings(database, settings)]
-    audit = Audit(at, time.monotonic() - began, len(STATEMENTS) + 2, findings)
+    audit = Audit(at, time.monotonic() - began, len(CHECKS) + 2, findings)
     payload = {
         "at": at,
         "seconds": round(audit.seconds, 3),
@@ -162,8 +139,8 @@ async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
 
 async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     parameters = {"every": settings.recrawl_every, "late": LATE}
-    for check, statement in STATEMENTS.items():
-        found = await database.run(store.find, statement, examples=EXAMPLES, **parameters)
+    for check in CHECKS:
+        found = await database.run(store.find, check.name, examples=EXAMPLES, **parameters)
         if found.count:
             yield _finding(check, found)
     for check, found in (

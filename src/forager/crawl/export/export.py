@@ -15,8 +15,9 @@ from forager.archive.storage import Storage
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import select_in_key_order
+from forager.crawl.store.url_lists import ArchivedUrl
 from forager.crawl.url_lists import UrlFilter
+from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.documents.export import job_export, zip_parts
 from forager.errors import NotFound
@@ -115,21 +116,18 @@ async def _rows(
             progress(len(rows))
 
 
-async def _settled_urls(
+def _settled_urls(
     database: Database, job_id: UUID, outcomes: Sequence[Outcome]
 ) -> AsyncIterator[list[SettledUrl]]:
     """All settled URLs of a job, a page at a time, always in the same order."""
-    wanted = UrlFilter(outcomes=outcomes)
-    after = b""
-    while True:
-        page = await database.run(
-            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+    wanted, limit = UrlFilter(outcomes=outcomes), store.PAGE_ROWS
+
+    async def select(after: bytes) -> list[SettledUrl]:
+        return await database.run(
+            store.select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=limit
         )
-        if page:
-            yield page
-            after = page[-1].url_hash
-        if len(page) < store.PAGE_ROWS:
-            return
+
+    return batches(select, b"", lambda url: url.url_hash, limit)
 
 
 async def _archived_responses(
@@ -140,16 +138,14 @@ async def _archived_responses(
     By URL, not by segment: a merge moves responses to another segment meanwhile, never to another
     URL. Within a page they come in the order in which they were written, which reads faster.
     """
-    after = b""
-    while True:
-        page = await database.run(
-            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-        )
+    limit = store.PAGE_ROWS
+
+    async def select(after: bytes) -> list[ArchivedUrl]:
+        return await database.run(store.select_refs, job_id, outcomes, after=after, limit=limit)
+
+    async for page in batches(select, b"", lambda url: url.url_hash, limit):
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
-        if len(page) < store.PAGE_ROWS:
-            return
-        after = page[-1].url_hash
 
 
 def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
