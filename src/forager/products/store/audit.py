@@ -76,7 +76,9 @@ STATEMENTS: dict[str, LiteralString] = {
         SELECT d.domain_name FROM domains d
          WHERE d.is_active
            AND EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status = 'failed')
-           AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status <> 'failed')
+           AND NOT EXISTS (
+            SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status <> 'failed'
+           )
     """,
 }
 
