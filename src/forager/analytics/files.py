@@ -62,7 +62,7 @@ def by_month(table: Any) -> Iterator[tuple[str, Any]]:
 def write_file(
     folder: Path, dataset: Dataset, month: str, number: int, tables: Iterable[Any]
 ) -> LakeFile:
-    """One file, complete and on the disk before anybody can name it."""
+    """One file, complete and on the disk before it is named anywhere."""
     place = place_for(folder, dataset.name, month, number)
     parquet = load_pyarrow("pyarrow.parquet")
     rows = 0

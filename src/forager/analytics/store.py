@@ -145,7 +145,7 @@ async def copy_rows(
             file.write(data)
 
 
-# What was excluded before anybody asked for it is no page. The id is part of the URL's hash:
+# A URL that was excluded without a request is not a page. The id is part of the URL's hash:
 # these rows have no number. A host is named by the row of `domains` that covers it, as for tasks.
 _SITE_PAGES: LiteralString = """
     WITH page AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""Crawls that somebody with a key asks for: whether they may, and how much of it.
+"""Crawls requested with an API key: whether they are allowed, and how many pages.
 
 Everything that makes a job run for an owner with a quota comes through here: a new crawl, a refresh
 by hand or by schedule, a retry, a resume.
@@ -129,10 +129,10 @@ async def move_job(
     move: Move,
     reason: str | None = None,
 ) -> Job:
-    """Pause, resume, cancel or retry a job. One's own goes on only within one's quota."""
+    """Pause, resume, cancel or retry a job; a caller's job continues only within the quota."""
     job = await Queue(database, settings).get(job_id)
     goes_on = move in (Move.RESUME, Move.RETRY)
-    # an admin who lets somebody else's job go on knows what that is for
+    # an admin may resume a job of another owner beyond that owner's quota
     if not goes_on or job.user_id != caller.user_id or not caller.quota.limits_pages_or_jobs:
         return await _move(Queue(database, settings), caller, job_id, move, reason)
     async with database.transaction() as connection:

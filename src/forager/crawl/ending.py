@@ -16,7 +16,7 @@ from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 
 PAGES_PER_COMMIT = 50
-# one question to the database is about so many URLs: no answer takes long, none is large
+# URLs per query: no result takes long or is large
 URLS_PER_LOOK = 100_000
 
 

@@ -261,7 +261,7 @@ async def _remember(parts: _Crawl) -> None:
 
 
 async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited_rows.Known]]:
-    """Everything a crawl has met, in pieces: nobody holds a connection, or all of it, for long."""
+    """Everything a crawl has met, in pieces, so that no connection is held for long."""
     key = b""
     while True:
         visited = await database.run(visited_rows.select_known_visited, job_id, after=key)

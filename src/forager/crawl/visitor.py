@@ -221,7 +221,7 @@ class Visitor:
     async def _expected_content(self, content: bytes) -> str | None:
         """The page that said the same when it was crawled before, and is about to be visited.
 
-        Otherwise chance would decide which of two is the page, anew in every crawl.
+        Otherwise chance would decide in each crawl which of two is the page.
         """
         base_id = self._pages.base_id
         if base_id is None:

@@ -1,4 +1,4 @@
-"""Moving image files to another place; stopped at any time, it goes on later."""
+"""Move image files to another location; an interrupted move is resumed later."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Fixture:
     url: str
     content_type: str
     expected: Mapping[str, Any]
-    # who must read it, and in which version; by default whoever does, in the newest
+    # the parser that must read it, and its version; by default any, in the newest
     parser: str | None = None
     version: str | None = None
 

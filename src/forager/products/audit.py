@@ -26,7 +26,7 @@ EVERY = 86400.0
 EXAMPLES = 10
 CHUNK = 10_000
 IMAGE_SAMPLE = 200
-# how late a task may be before somebody should look: the scheduler ticks every second
+# how late a task may be before it is reported: the scheduler ticks every second
 LATE = 3600.0
 
 
@@ -111,19 +111,19 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
 
 
 async def last_audit(database: Database) -> Audit:
-    """The newest audit, as its event tells of it."""
+    """The newest audit, from its event."""
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(
             "there was no audit yet",
             hint=Hint("{} runs one. Workers run one every day.", action("products audit")),
         )
-    told = page.items[0].payload
+    payload = page.items[0].payload
     findings = [
-        Finding(**{**each, "concern": Concern(each["concern"])}) for each in told["findings"]
+        Finding(**{**each, "concern": Concern(each["concern"])}) for each in payload["findings"]
     ]
-    at = datetime.fromisoformat(told["at"])
-    return Audit(at, told["seconds"], told["checks"], findings)
+    at = datetime.fromisoformat(payload["at"])
+    return Audit(at, payload["seconds"], payload["checks"], findings)
 
 
 async def audit_if_due(database: Database, settings: Settings) -> Audit | None:

@@ -1,7 +1,7 @@
 """Search: words in, ranked products out.
 
 Every product's words were made by the text search configuration of its language, so a query is
-read by all of them, and each reading counts for products of its own configuration.
+read by all of them, and each reading counts for products of that configuration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forager.products.store import lists as store
 from forager.products.store.lists import Question, Ranked
 
 MAX_CHARACTERS = 500
-# a common word matches half the catalogue: no more than so many are compared
+# a common word matches half the catalogue: no more than this many are compared
 CAP = 2_000
 # how many are asked of an engine, if too few of those before fit
 WINDOWS = (2_500, 6_000, WINDOW)
@@ -36,7 +36,7 @@ _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The best products first. `capped`: so many matched that only a part was compared."""
+    """The best products first. `capped`: more matched than were compared."""
 
     items: list[ListedProduct]
     next_cursor: str | None

@@ -66,7 +66,7 @@ def _held(task: Task, around: Surroundings) -> Hint | None:
 def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> Hint | None:
     tied = sorted(each for each in proxy_regions if each is not None)
     if len(tied) < len(proxy_regions):
-        return None  # some are for everybody: no worker runs at all
+        return None  # some are for all regions: no worker runs at all
     if region is not None:
         return Hint(
             "waits for a proxy of region {}, and all belong to others ({}): {}",

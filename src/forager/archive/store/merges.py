@@ -181,7 +181,7 @@ async def keep_segments(connection: Connection, names: Sequence[str], *, seconds
 
 
 async def close_abandoned(connection: Connection, owner: str, *, seconds: float) -> int:
-    """Give up merges that are not finished after so long; the clean-up deletes them then."""
+    """Give up merges that are not finished in this time; the clean-up deletes them."""
     cursor = await connection.execute(
         """
         UPDATE archive_segments

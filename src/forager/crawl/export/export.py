@@ -28,7 +28,7 @@ from forager.row_files import file_parts
 
 log = get_logger("crawl")
 
-# bodies are read so many at a time: an object store answers each only after a while
+# bodies that are read at the same time, because an object store is slow to answer
 _READ_AHEAD = 16
 
 Progress = Callable[[int], None]

@@ -280,7 +280,7 @@ _INSERT_DOCUMENTS = f"""
           FROM page
         ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
         RETURNING id, url_hash
-    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
+    ), enqueued AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
     ), section AS MATERIALIZED (
         SELECT written.id AS document_id, s.*
           FROM {_SECTIONS}

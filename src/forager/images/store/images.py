@@ -63,7 +63,7 @@ async def replace_images(
 
 
 async def renew_old(connection: Connection, product_ids: Sequence[int], *, seconds: float) -> None:
-    """Let images of products be fetched again that were settled so long ago.
+    """Let images of products be fetched again that were settled this long ago.
 
     A file that is there stays, and is shown, until there is another.
     """

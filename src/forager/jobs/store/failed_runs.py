@@ -108,7 +108,7 @@ async def end_failed_run(
 async def select_stale(
     connection: Connection, *, stale_after: float
 ) -> list[tuple[UUID, datetime]]:
-    """Jobs whose worker has not been heard of for so long, with the heartbeat that was seen."""
+    """Jobs whose heartbeat is older than this, with that heartbeat."""
     cursor = await connection.execute(
         """
         SELECT id, last_heartbeat

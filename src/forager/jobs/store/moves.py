@@ -37,7 +37,7 @@ async def insert_jobs(
     if not any(job.host for _, job in jobs):
         return await _insert(connection, jobs, actor)
     # One round trip and one transaction, but two statements: one that had to wait for the lock
-    # would go on with what it saw before.
+    # would continue with its old snapshot.
     async with connection.pipeline():
         await connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (REGION_LOCK,))
         return await _insert(connection, jobs, actor)

@@ -113,7 +113,7 @@ async def select_domain_rates(
 
 
 async def hold_alert(connection: Connection, domain_id: int) -> bool:
-    """Until this transaction ends, nobody else gives an alert for the domain."""
+    """Keep other transactions from raising an alert for the domain until this one ends."""
     value = await Values(connection).first(
         "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
     )

@@ -33,8 +33,8 @@ TABLES: tuple[LiteralString, ...] = ("products", "price_history", "images", "var
 _UNSEEN: LiteralString = """
     greatest(p.last_seen_at, p.restored_at) < now() - %(seconds)s * interval '1 second'
 """
-# Nobody looks for it any more, or somebody has looked since and not found it. What waits for its
-# visit is left alone, however long the workers were away.
+# It is not tracked any more, or a later visit did not find it. Products that wait for a visit are
+# left alone, however long no worker ran.
 _GIVEN_UP: LiteralString = """
     (t.id IS NULL OR t.status = 'failed'
      OR t.status = 'completed' AND t.completed_at > p.last_seen_at)
@@ -63,7 +63,7 @@ async def select_last_id(connection: Connection, *, after: int, limit: int) -> i
 async def lock_unseen(
     connection: Connection, *, seconds: float, after: int, limit: int, until: int = LAST_ID
 ) -> list[int]:
-    """The next products that were not seen for so long; nobody adds a price to them meanwhile."""
+    """The next products that were not seen for this long, locked against new prices."""
     return await _lock(
         connection,
         f"SELECT p.id FROM products p WHERE {_UNSEEN}",
@@ -74,7 +74,7 @@ async def lock_unseen(
 async def lock_given_up(
     connection: Connection, *, seconds: float, after: int, limit: int, until: int
 ) -> list[int]:
-    """Those of them that nobody looks for any more, or that were looked for in vain."""
+    """Those of them that are not tracked any more, or that a later visit did not find."""
     return await _lock(
         connection,
         f"""

@@ -109,7 +109,7 @@ async def find(connection: Connection, /, check: str, *, examples: int, **parame
 async def check_prices(
     connection: Connection, *, after: int, limit: int
 ) -> tuple[list[int], int | None]:
-    """Of the next products: those whose last recorded price is another one; where to go on."""
+    """Of the next products: those whose last recorded price differs; and the last ID."""
     cursor = await connection.execute(
         """
         WITH piece AS MATERIALIZED (
@@ -160,7 +160,7 @@ async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
 
 
 async def was_audited(connection: Connection, *, seconds: float) -> bool:
-    """Whether there was an audit within so many seconds."""
+    """Whether there was an audit in the last seconds."""
     cursor = await connection.execute(
         """
         SELECT FROM catalog_events

@@ -62,7 +62,7 @@ _RECOVER = f"""
         SELECT id, domain_id, stage, lease, least(attempt, 32767), 'lost', 'internal', %(reason)s,
                worker_id, started_at
           FROM moved
-    ), told AS (
+    ), reported AS (
         INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
                                 error_message, message_key, url)
         SELECT id, domain_id, stage, 'other', 'internal', %(reason)s, %(key)s, url
@@ -88,7 +88,7 @@ _WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
 
 
 async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
-    """All workers for tasks, and everybody else in whose name tasks are held."""
+    """All workers for tasks, and others in whose name tasks are held."""
     return await Rows(connection, Holder).all(
         """
         WITH RECURSIVE holders AS (
@@ -100,14 +100,14 @@ async def select_holders(connection: Connection, *, stale_after: float) -> list[
                      ORDER BY t.worker_id LIMIT 1)
               FROM holders h
              WHERE h.worker_id IS NOT NULL
-        ), everybody AS (
+        ), known AS (
             SELECT worker_id AS id FROM holders WHERE worker_id IS NOT NULL
              UNION
             SELECT id FROM workers WHERE role = 'tasks'
         )
         SELECT e.id, w.last_seen, w.process,
                w.id IS NULL OR w.last_seen < now() - %s * interval '1 second' AS is_stale
-          FROM everybody e
+          FROM known e
           LEFT JOIN workers w ON w.id = e.id
         """,
         (stale_after,),

@@ -39,7 +39,7 @@ TROUBLE = (DatabaseUnavailable, DiskFull)
 # the database may be away or half open: no heartbeat takes longer than this
 ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
-FAREWELL_LIMIT = 3.0
+RELEASE_LIMIT = 3.0
 
 
 class TaskWorker:
@@ -58,7 +58,7 @@ class TaskWorker:
         hints: Hints | None = None,
     ) -> None:
         self._database = database
-        self._hurried = database.answering_within(ANSWER_LIMIT)
+        self._limited = database.answering_within(ANSWER_LIMIT)
         self._settings = settings
         self._worker_id = worker_id
         self._on_renewed = on_renewed
@@ -67,7 +67,7 @@ class TaskWorker:
         self._unclaimed: list[int] = []
         # one that others have given up for dead must not come back: its segments may be gone
         self._registration = Registration(
-            self._hurried,
+            self._limited,
             worker_id,
             capacity=settings.task_concurrency,
             role="tasks",
@@ -196,13 +196,13 @@ class TaskWorker:
     async def _compare(self) -> list[int]:
         """Give back what is ours by the table alone, or was stopped; the tasks we have lost."""
         async with self._holdings.claiming:
-            believed = self._holdings.leases()
-            async with self._hurried.connection() as connection:
+            known = self._holdings.leases()
+            async with self._limited.connection() as connection:
                 await store.give_back(
                     connection, self._worker_id, stopped_only=True, reason="it was stopped"
                 )
                 held = await store.select_held(connection, self._worker_id)
-                unknown = [id_ for id_, lease in held.items() if believed.get(id_) != lease]
+                unknown = [id_ for id_, lease in held.items() if known.get(id_) != lease]
                 if unknown:
                     log.warning("gives back tasks that it did not know of", tasks=len(unknown))
                     await store.give_back(
@@ -212,19 +212,19 @@ class TaskWorker:
                         reason="the answer to the claim was lost",
                     )
                     await tell(connection, self._settings, unknown)
-        return [id_ for id_, lease in believed.items() if held.get(id_) != lease]
+        return [id_ for id_, lease in known.items() if held.get(id_) != lease]
 
     async def _leave(self) -> None:
         try:
-            async with asyncio.timeout(FAREWELL_LIMIT):
-                await self._say_farewell()
+            async with asyncio.timeout(RELEASE_LIMIT):
+                await self._release_all()
         except (*TROUBLE, TimeoutError) as error:
             # recovery will find the tasks
             log.warning("stopped without giving tasks back", reason=str(error))
         log.info("task worker stopped", worker=str(self._worker_id))
 
-    async def _say_farewell(self) -> None:
-        database = self._database.answering_within(FAREWELL_LIMIT)
+    async def _release_all(self) -> None:
+        database = self._database.answering_within(RELEASE_LIMIT)
         async with database.transaction() as connection:
             given = await store.give_back(
                 connection, self._worker_id, reason="the worker was stopped"
