@@ -9,10 +9,11 @@ from uuid import UUID
 
 from forager.archive.storage import Storage
 from forager.crawl.explain import store
-from forager.crawl.explain.outlook import Outlook, domain_of, outlook
+from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database

@@ -8,14 +8,14 @@ from enum import StrEnum
 
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions
+from forager.crawl.rendering import domain_of
 from forager.crawl.report import CrawlWait
 from forager.db.database import Database
-from forager.errors import GiveUp, NotFound
+from forager.errors import GiveUp
 from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
 from forager.fetch.domains import Domain
-from forager.fetch.domains.service import Domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
 from forager.fetch.robots.gate import origin_of
@@ -127,13 +127,6 @@ def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
     if found.line is None:
         return Check("robots", answer, "no robots.txt rule applies")
     return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
-
-
-async def domain_of(database: Database, url: str) -> Domain | None:
-    try:
-        return await Domains(database).get(host_of(url))
-    except NotFound:
-        return None
 
 
 def _host(domain: Domain | None) -> Check:
