@@ -52,18 +52,21 @@ def name_of(value: Any) -> str | None:
 
 
 # what stands before a brand, in lower case
-BRAND_LABELS = (
-    "brand marke marque marca značka merk märke varumärke manufacturer hersteller výrobce výrobca"
-    " márka gyártó marka fabricant produttore fabricante producent fabrikant tillverkare merkki"
-    " mærke merke producător бренд производитель виробник ブランド メーカー 品牌 브랜드 제조사 מותג"
-    " merek ยี่ห้อ maker"
-).split() + ["торговая марка", "العلامة التجارية", "thương hiệu", "made by", "manufactured by"]
-BRAND_LABEL = rf"(?:(?:product|item) )?(?:{'|'.join(BRAND_LABELS)})(?: name)?"
+BRAND_LABELS = frozenset(
+    ["brand", "marke", "marque", "marca", "značka", "merk", "märke", "varumärke", "manufacturer",
+     "hersteller", "výrobce", "výrobca", "márka", "gyártó", "marka", "fabricant", "produttore",
+     "fabricante", "producent", "fabrikant", "tillverkare", "merkki", "mærke", "merke",
+     "producător", "бренд", "производитель", "виробник", "торговая марка", "ブランド", "メーカー",
+     "品牌", "브랜드", "제조사", "מותג", "العلامة التجارية", "merek", "ยี่ห้อ", "thương hiệu", "maker",
+     "made by", "manufactured by"]
+)  # fmt: skip
+BRAND_LABEL = rf"(?:(?:product|item) )?(?:{'|'.join(sorted(BRAND_LABELS, reverse=True))})(?: name)?"
 _BRAND_PREFIX = re.compile(rf"^(?:{BRAND_LABEL}|by|von)\s*[:：]\s*", re.IGNORECASE)
 # links to the shop of a brand inside a larger shop
 _BRAND_SHOP = re.compile(
     r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
-    r"|bezoek de|zobacz sklep|shop|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
+    r"|bezoek de|zobacz sklep|shop"
+    r"|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
     r"(?: (?:products?|items?))?(?: (?:of|from|by))?"
     r"|(?:all|more)(?: (?:products?|items?))? (?:of|from|by)"
     r"|(?:alle |weitere |mehr )(?:artikel |produkte )?(?:von|der marke)"
