@@ -245,13 +245,12 @@ async def test_leaving_gives_the_permits_back(database: Database, open_budgets: 
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
     wanted = Wanted(
-        domain_id=domain_id, holder=holder, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
-        patience=0, busy=busy, answers=Answers(), horizon=1, permits_last=10,
+        domain_id=domain_id, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
+        patience=0, busy=busy, answers=Answers(),
     )  # fmt: skip
     async with database.connection() as connection:
-        given, _, _ = await store.exchange(connection, wanted)
-    assert given is not None
-    return given.permits
+        answer = await store.exchange(connection, holder, [wanted])
+    return answer.given[domain_id].permits
 
 
 async def test_a_newcomer_waits_until_the_others_shrank(database: Database) -> None:
@@ -643,14 +642,12 @@ async def reserve(
     database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
 ) -> int:
     wanted = Wanted(
-        domain_id=domain_id, holder=holder, terms=Terms(20.0, 5, 0.0), direct=slots,
-        proxied={}, patience=60, busy=0, answers=Answers(), horizon=1, permits_last=10,
-        waiting=waiting,
+        domain_id=domain_id, terms=Terms(20.0, 5, 0.0), direct=slots,
+        proxied={}, patience=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
     async with database.connection() as connection:
-        given, _, _ = await store.exchange(connection, wanted)
-    assert given is not None
-    return given.slots
+        answer = await store.exchange(connection, holder, [wanted])
+    return answer.given[domain_id].slots
 
 
 async def test_runners_take_turns_at_a_slow_host(database: Database) -> None:
