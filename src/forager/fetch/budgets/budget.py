@@ -250,7 +250,6 @@ class Budgets:
         for host, (domain_id, name) in rows.items():
             self._open(host, domain_id, name)
         _settle(wanted.values())
-        await asyncio.sleep(0)  # the requests that wait for them say what they need
 
     def _open(self, host: str, domain_id: int, name: str) -> None:
         account = self._accounts.get(domain_id)
