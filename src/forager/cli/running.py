@@ -42,11 +42,11 @@ def with_database(
 
 def with_queue(context: typer.Context, ask: Callable[[Queue], Awaitable[Answer]]) -> Answer:
     """Return the result of `ask` on the job queue."""
-    from forager.jobs.kinds import load_kinds
+    from forager.jobs.kinds import import_modules
     from forager.jobs.queue import Queue
 
     def answer(database: Database, settings: Settings) -> Awaitable[Answer]:
-        load_kinds(settings.job_modules)
+        import_modules(settings.job_modules)
         return ask(Queue(database, settings))
 
     return with_database(context, answer)

@@ -21,6 +21,8 @@ from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
+from forager.render import store as render_store
+from forager.render.store import Lesson
 
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
@@ -108,6 +110,8 @@ class Engine:
                 return await self._finish(Completed(reached))
             if self._site_is_down():
                 return await self._finish(FINISHED)
+            if (lesson := self._visitor.rendering.left_to_others) is not None:
+                return await self._hand_over(lesson)
             await self._read_frontier()
             self._launch()
             await self._commit_if_due()
@@ -314,6 +318,15 @@ class Engine:
         if outcome is FINISHED:
             await self._ending.expect_a_page()
         return outcome
+
+    async def _hand_over(self, lesson: Lesson) -> Outcome:
+        """Leave the crawl to a worker with a browser: the lesson keeps the others from it."""
+        await self._leave(Stopped())
+        source = self._context.job.source_id
+        assert source is not None
+        async with self._context.commit() as connection:
+            await render_store.upsert_lessons(connection, source, [lesson])
+        return Waiting(0.0, "its pages need a worker that renders")
 
     async def _leave(self, outcome: Outcome) -> Outcome:
         """Commit what is settled; what is under way was never begun."""

@@ -20,7 +20,7 @@ from forager.crawl.judge import (
     with_canonical,
 )
 from forager.crawl.pages import CarryOver, Pages
-from forager.crawl.rendering import RenderedFacts, Rendering
+from forager.crawl.rendering import LeftToOthers, RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
 from forager.crawl.store import visited as store
 from forager.documents.page import PreviousPage
@@ -101,6 +101,8 @@ class Visitor:
             return settled or await self._read(entry, response, previous)
         except HostResting as rest:
             return Resting(entry, rest.seconds, rest.reason)
+        except LeftToOthers as left:
+            return Resting(entry, 0.0, left.message)
         except DomainInactive as error:
             return excluded(entry, "domain_inactive", error.message)
         except WorkFailed as error:

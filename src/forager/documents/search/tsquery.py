@@ -221,10 +221,16 @@ def parse_query(text: str) -> Query:
 
 
 def _pieces(text: str) -> Iterator[Term | None]:
-    """The terms in their order; None for an `or`."""
-    for minus, phrase, word in _PIECE.findall(text):
+    """The terms in their order; None for an operator `OR`.
+
+    In lower case, it is one between single terms: "insert or update a row" is a sentence.
+    """
+    found = _PIECE.findall(text)
+    is_operator = all(word.lower() == "or" for _, _, word in found[1::2])
+    for minus, phrase, word in found:
         if word.lower() == "or":
-            yield None
+            if word == "OR" or is_operator:
+                yield None
         elif word:
             # a quote may begin in the middle of a run: what comes before it is a separate word
             yield from _split_at_quote(word)

@@ -17,8 +17,8 @@ from forager.jobs.lifecycle import Move
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
-    NEEDS_BROWSER,
-    renderer_is_there,
+    ONLY_FOR_RENDERERS,
+    RENDERER_IS_THERE,
 )
 
 _NEW = RowArrays(
@@ -94,9 +94,6 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
     )
 
 
-RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
-
-
 async def claim_jobs(
     connection: Connection,
     *,
@@ -111,15 +108,16 @@ async def claim_jobs(
 ) -> list[Job]:
     """Take the next due jobs. A worker of another schema version gets none.
 
-    Jobs that need a browser are left to workers that have one. A worker for `only` one job takes
-    it if no worker renders: the person who waits for it then reads at once what is missing.
+    Jobs that need a browser are left to workers that have one, `auto` crawls only while there are
+    such workers. A worker for `only` one job takes it if no worker renders: the person who waits
+    for it then reads at once what is missing.
     The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
     """
     this_one: LiteralString = "AND id = %(only)s" if only else ""
     browser: LiteralString = ""
     if not renders:
         others: LiteralString = f"AND {RENDERER_IS_THERE}" if only else ""
-        browser = f"AND NOT ({NEEDS_BROWSER} {others})"
+        browser = f"AND NOT ({ONLY_FOR_RENDERERS} {others})"
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
     # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).
     statement = SQL(

@@ -237,15 +237,47 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
     """
 
 
+# Whether some pages of an `auto` crawl need a browser: earlier ones gained from it, or were left
+# to workers that have one.
+MAY_NEED_BROWSER: LiteralString = """
+    (crawl_jobs.kind = 'crawl' AND coalesce(crawl_jobs.payload ->> 'render', 'auto') = 'auto'
+     AND EXISTS (SELECT FROM render_lessons l
+                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0))
+"""
+RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
+ONLY_FOR_RENDERERS: LiteralString = f"""
+    ({NEEDS_BROWSER} OR ({MAY_NEED_BROWSER} AND {RENDERER_IS_THERE}))
+"""
+# for reports: by then a worker that is gone has been noticed
+SEEN_LATELY = 60.0
+
+
 async def select_waiting_for_browser(connection: Connection, job_ids: Sequence[UUID]) -> list[UUID]:
     """Those of these jobs that are due and that only a worker with a browser claims."""
     return await Values(connection).all(
         f"""
         SELECT id FROM crawl_jobs
-         WHERE id = ANY(%s) AND status = 'pending' AND run_after <= now() AND {NEEDS_BROWSER}
+         WHERE id = ANY(%(ids)s) AND status = 'pending' AND run_after <= now()
+           AND {ONLY_FOR_RENDERERS}
         """,
-        (list(job_ids),),
+        {"ids": list(job_ids), "stale_after": SEEN_LATELY},
     )
+
+
+async def can_hand_over(
+    connection: Connection, job_id: UUID, worker_id: UUID, *, stale_after: float
+) -> bool:
+    """Whether another worker renders, and this one does not."""
+    found = await Values(connection).first(
+        f"""
+        SELECT {RENDERER_IS_THERE}
+               AND NOT EXISTS (SELECT FROM workers WHERE id = %(worker_id)s AND renders)
+          FROM crawl_jobs
+         WHERE id = %(job_id)s
+        """,
+        {"job_id": job_id, "worker_id": worker_id, "stale_after": stale_after},
+    )
+    return bool(found)
 
 
 async def count_by_minute(
