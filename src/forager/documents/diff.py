@@ -11,7 +11,7 @@ from typing import Literal
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.page import CarriedPage, SectionRow, carried_page
-from forager.documents.publication import no_such_generation, no_such_source
+from forager.documents.publication import complete_generation, no_such_source
 from forager.documents.store import generations, reads
 from forager.errors import NotAllowed
 from forager.hints import Hint, action
@@ -152,7 +152,7 @@ async def _new_side(connection: Connection, source_id: str, number: int | None) 
     wanted = source.published_number if number is None else number
     if wanted is None:
         raise NotAllowed(f"{source_id} has nothing published yet")
-    return await _readable(connection, source_id, wanted)
+    return await complete_generation(connection, source_id, wanted)
 
 
 async def _old_side(connection: Connection, new: Generation, number: int | None) -> Generation:
@@ -165,16 +165,7 @@ async def _old_side(connection: Connection, new: Generation, number: int | None)
                 action("sources generations", new.source_id),
             ),
         )
-    return await _readable(connection, new.source_id, wanted)
-
-
-async def _readable(connection: Connection, source_id: str, number: int) -> Generation:
-    found = await generations.select_generation(connection, source_id, number)
-    if found is None:
-        raise no_such_generation(source_id, number)
-    if not found.is_complete:
-        raise NotAllowed(f"generation {number} of {source_id} is {found.state.value}")
-    return found
+    return await complete_generation(connection, new.source_id, wanted)
 
 
 async def _collect(

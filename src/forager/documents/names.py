@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
-from uuid import UUID
 
 from forager.db.ids import new_id
 from forager.documents.page import (
@@ -16,6 +15,7 @@ from forager.documents.page import (
     NewPage,
     ReadableSection,
     SectionNames,
+    SectionRow,
 )
 from forager.extract.identifiers import (
     MAX_IDENTIFIERS,
@@ -48,16 +48,9 @@ _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
 
 
 @dataclass(frozen=True, slots=True)
-class NewSection:
-    """A section as it is stored, with its parent, its place on the page and its names."""
+class NewSection(SectionRow):
+    """A section as it is stored, with the words that search finds it by."""
 
-    id: UUID
-    parent_id: UUID | None
-    heading: str
-    level: int
-    anchor: str | None
-    content: str
-    position: int
     head: str
     context: str
     names: SectionNames

@@ -19,7 +19,7 @@ async def publish(
     """Let readers see a complete generation (default: the newest); a refused one needs force."""
     async with database.transaction() as connection:
         published = await _locked(connection, source_id)
-        target = await _target(connection, source_id, number)
+        target = await complete_generation(connection, source_id, number)
         if target.note is not None and target.published_at is None and not force:
             raise NotAllowed(
                 f"generation {target.number} of {source_id} was {target.note}",
@@ -33,7 +33,9 @@ async def roll_back(database: Database, source_id: str, number: int | None = Non
     async with database.transaction() as connection:
         published = await _locked(connection, source_id)
         if number is not None:
-            return await _swap(connection, await _target(connection, source_id, number), published)
+            return await _swap(
+                connection, await complete_generation(connection, source_id, number), published
+            )
         before = await generations.select_published_before(connection, source_id)
         if before is None:
             raise NotAllowed(
@@ -89,7 +91,10 @@ async def _locked(connection: Connection, source_id: str) -> int | None:
     return locked[0]
 
 
-async def _target(connection: Connection, source_id: str, number: int | None) -> Generation:
+async def complete_generation(
+    connection: Connection, source_id: str, number: int | None
+) -> Generation:
+    """A complete generation by its number; without one, the newest."""
     if number is None:
         found = await generations.select_newest_complete(connection, source_id)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.errors import ForagerError
@@ -29,6 +29,8 @@ class Kind:
     """How rows of one kind are read, and turned into entries of the index."""
 
     name: str
+    # whose rows they are, by their ids
+    table: LiteralString
     properties: dict[str, Any]
     # the approximate size of rows in bytes, without rows that were deleted
     sizes: Callable[[Connection, Sequence[int]], Awaitable[dict[int, int]]]
@@ -37,9 +39,6 @@ class Kind:
     entry: Callable[[Any], Entry]
     # the entries of a row that was deleted
     gone: Callable[[Message], Sequence[str]]
-    # the rows after an id, in their order
-    next_ids: Callable[[Connection, int, int], Awaitable[list[int]]]
-    count: Callable[[Connection, int], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True)

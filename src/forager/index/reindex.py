@@ -136,10 +136,10 @@ class Reindexer:
 
     async def _fill(self, kind: Kind, index: str, filled_to: int) -> int:
         writer = IndexWriter(self._database, self._client, kind)
-        total = await self._database.run(kind.count, filled_to)
+        total = await self._database.run(store.count_after, kind.table, filled_to)
         rows = 0
         while True:
-            ids = await self._database.run(kind.next_ids, filled_to, ROWS)
+            ids = await self._database.run(store.select_next_ids, kind.table, filled_to, ROWS)
             if not ids:
                 return rows
             outcome = await writer.write([index], await writer.sizes(ids), lambda _: FILLED)

@@ -82,6 +82,22 @@ async def all_have_ended(connection: Connection, transaction: int) -> bool:
     return bool(value)
 
 
+async def select_next_ids(
+    connection: Connection, table: LiteralString, after: int, limit: int
+) -> list[int]:
+    """The ids of rows to index, in their order."""
+    return await Values(connection).all(
+        f"SELECT id FROM {table} WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
+    )
+
+
+async def count_after(connection: Connection, table: LiteralString, after: int) -> int:
+    count: int = await Values(connection).one(
+        f"SELECT count(*) FROM {table} WHERE id > %s", (after,)
+    )
+    return count
+
+
 async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
     """Record how far an index is filled, if it is still the one to be filled."""
     cursor = await connection.execute(

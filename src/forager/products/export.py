@@ -214,11 +214,8 @@ ALL_COLUMNS = PRODUCT_COLUMNS | {
     "parser_version": "string",
     "task_id": "int64",
 }
-OFFER_COLUMNS = {
-    "product_id": "int64",
-    "url": "string",
-    "domain": "string",
-    "name": "string",
+_NAMED_COLUMNS = {"product_id": "int64", "url": "string", "domain": "string", "name": "string"}
+OFFER_COLUMNS = _NAMED_COLUMNS | {
     "gtin": "string",
     "price": "money",
     "currency": "string",
@@ -235,11 +232,7 @@ OFFER_COLUMNS = {
     # how much more the other offer costs
     "percent": "float64",
 }
-HISTORY_COLUMNS = {
-    "product_id": "int64",
-    "url": "string",
-    "domain": "string",
-    "name": "string",
+HISTORY_COLUMNS = _NAMED_COLUMNS | {
     "price": "money",
     "list_price": "money",
     "currency": "string",

@@ -63,13 +63,12 @@ def _steps(category: str) -> list[str]:
 
 INDEXED_PRODUCTS = Kind(
     name=PRODUCTS,
+    table="products",
     properties=kind.PRODUCT_FIELDS,
     sizes=store.select_sizes,
     select=store.select_indexed,
     entry=entry_of,
     gone=_gone,
-    next_ids=store.select_next_ids,
-    count=store.count_after,
 )
 
 

@@ -77,8 +77,9 @@ async def _select(
         after = None
     rest = limit - len(found)
     if rest:
-        found += await lists.select_unpriced(
-            connection, filters, after=0 if after is None else after.id, limit=rest
+        start = 0 if after is None else after.id
+        found += await lists.select_by_id(
+            connection, filters, after=start, limit=rest, unpriced=True
         )
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
@@ -34,13 +35,8 @@ def key_ranges(count: int) -> list[tuple[bytes, bytes]]:
     return list(zip(starts, [*starts[1:], b"\xff" * (KEY_LENGTH + 1)], strict=True))
 
 
-async def select_pointers(
-    connection: Connection, job_id: UUID, reasons: Sequence[str], first: bytes, last: bytes
-) -> list[Pointer]:
-    """Duplicates whose target is no page. Their keys are computed as `url_key` does."""
-    cursor = await connection.execute(
-        """
-        SELECT d.url_hash, d.reason, k.target, t.outcome
+# Duplicates between two keys, and what they point to. Keys are computed as `url_key` does.
+_DUPLICATES: LiteralString = """
           FROM crawl_visited d
          CROSS JOIN LATERAL (
                 SELECT substring(sha256(convert_to(d.duplicate_of, 'UTF8')) FOR 16) AS target
@@ -48,8 +44,22 @@ async def select_pointers(
           LEFT JOIN crawl_visited t ON t.job_id = d.job_id AND t.url_hash = k.target
          WHERE d.job_id = %s
            AND d.url_hash >= %s AND d.url_hash < %s
-           AND d.outcome = 'duplicate' AND d.reason = ANY(%s)
-           AND (t.outcome IN ('fetched', 'unchanged') OR t.carried_over) IS NOT TRUE
+           AND d.outcome = 'duplicate'
+"""
+_IS_NO_PAGE: LiteralString = """
+    (t.outcome IN ('fetched', 'unchanged') OR t.carried_over) IS NOT TRUE
+"""
+
+
+async def select_pointers(
+    connection: Connection, job_id: UUID, reasons: Sequence[str], first: bytes, last: bytes
+) -> list[Pointer]:
+    """Duplicates whose target is no page."""
+    cursor = await connection.execute(
+        f"""
+        SELECT d.url_hash, d.reason, k.target, t.outcome
+        {_DUPLICATES}
+           AND d.reason = ANY(%s) AND {_IS_NO_PAGE}
          ORDER BY d.url_hash
         """,
         (job_id, first, last, list(reasons)),
@@ -65,18 +75,11 @@ async def select_left_copies(
 ) -> list[tuple[bytes, bytes]]:
     """Copies (key and content) of what is no page, or says something else by now."""
     cursor = await connection.execute(
-        """
+        f"""
         SELECT d.url_hash, d.content_hash
-          FROM crawl_visited d
-         CROSS JOIN LATERAL (
-                SELECT substring(sha256(convert_to(d.duplicate_of, 'UTF8')) FOR 16) AS target
-               ) k
-          LEFT JOIN crawl_visited t ON t.job_id = d.job_id AND t.url_hash = k.target
-         WHERE d.job_id = %s
-           AND d.url_hash >= %s AND d.url_hash < %s
-           AND d.outcome = 'duplicate' AND d.reason = 'content'
-           AND ((t.outcome IN ('fetched', 'unchanged') OR t.carried_over) IS NOT TRUE
-                OR t.content_hash IS DISTINCT FROM d.content_hash)
+        {_DUPLICATES}
+           AND d.reason = 'content'
+           AND ({_IS_NO_PAGE} OR t.content_hash IS DISTINCT FROM d.content_hash)
          ORDER BY d.url_hash
         """,
         (job_id, first, last),

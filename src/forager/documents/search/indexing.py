@@ -43,11 +43,10 @@ def _entry_id(document_id: int, position: int) -> str:
 
 INDEXED_SECTIONS = Kind(
     name=SECTIONS,
+    table="documents",
     properties=kind.SECTION_FIELDS,
     sizes=store.select_sizes,
     select=store.select_indexed,
     entry=entry_of,
     gone=_gone,
-    next_ids=store.select_next_ids,
-    count=store.count_after,
 )

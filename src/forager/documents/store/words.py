@@ -223,17 +223,6 @@ async def select_indexed(
     )
 
 
-async def select_next_ids(connection: Connection, after: int, limit: int) -> list[int]:
-    return await Values(connection).all(
-        "SELECT id FROM documents WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
-    )
-
-
-async def count_after(connection: Connection, after: int) -> int:
-    value = await Values(connection).first("SELECT count(*) FROM documents WHERE id > %s", (after,))
-    return int(value or 0)
-
-
 async def insert_documents(
     connection: Connection,
     source_id: str,

@@ -112,24 +112,13 @@ async def select_products(
     )
 
 
-async def select_unpriced(
-    connection: Connection, filters: Filters, *, after: int, limit: int
-) -> list[ListedProduct]:
-    """Products without a price: those that orders by price put last."""
-    conditions, values = filtered(filters)
-    return await _listed(
-        connection,
-        f"{conditions} AND p.price IS NULL AND p.id > %(id)s",
-        "p.id",
-        {**values, "id": after, "limit": limit},
-    )
-
-
 async def select_by_id(
-    connection: Connection, filters: Filters, *, after: int, limit: int
+    connection: Connection, filters: Filters, *, after: int, limit: int, unpriced: bool = False
 ) -> list[ListedProduct]:
-    """Products in the order in which they were made, for exports."""
+    """Products in the order in which they were made; or those that orders by price put last."""
     conditions, values = filtered(filters)
+    if unpriced:
+        conditions += " AND p.price IS NULL"
     return await _listed(
         connection,
         f"{conditions} AND p.id > %(id)s",
@@ -346,14 +335,3 @@ async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[Ind
         """,
         (list(ids),),
     )
-
-
-async def select_next_ids(connection: Connection, after: int, limit: int) -> list[int]:
-    return await Values(connection).all(
-        "SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s", (after, limit)
-    )
-
-
-async def count_after(connection: Connection, after: int) -> int:
-    value = await Values(connection).first("SELECT count(*) FROM products WHERE id > %s", (after,))
-    return int(value or 0)
