@@ -23,18 +23,11 @@ async def pruned(tasks: Tasks) -> list[str]:
 
 async def add_worker(tasks: Tasks, worker_id: UUID) -> None:
     async with tasks.database.connection() as connection:
-        await workers.register(
-            connection,
-            worker_id=worker_id,
-            host="here",
-            pid=1,
-            process=None,
-            version="1",
-            capacity=1,
-            state="running",
-            note=None,
-            role="tasks",
-        )
+        values = {
+            "id": worker_id, "host": "here", "pid": 1, "process": None, "version": "1",
+            "capacity": 1, "role": "tasks", "region": None, "renders": False, "parsers": None,
+        }  # fmt: skip
+        await workers.register(connection, values, state="running", note=None)
 
 
 async def test_a_segment_goes_when_its_worker_is_gone_and_nothing_refers_to_it(

@@ -22,7 +22,7 @@ from forager.jobs.history import list_moves
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store.reads import TimelineRow
-from forager.jobs.workers import register
+from forager.jobs.workers import Registration
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault
 from forager.settings import Settings
@@ -140,11 +140,7 @@ async def test_a_worker_shows_its_jobs_and_tasks(
 ) -> None:
     worker = new_id()
     await queue.enqueue(NewJob(kind="selftest", source_id="busy.example"))
-    async with database.transaction() as connection:
-        await register(
-            connection, worker_id=worker, host="vm", pid=1, process=None, version="1",
-            capacity=1, state="running", note=None,
-        )  # fmt: skip
+    await Registration(database, worker, capacity=1).renew()
     assert ">none</span>" in (await visitor.get("/workers")).text
     [job] = await queue.claim(worker, kinds=["selftest"])
     page = (await visitor.get("/workers")).text

@@ -45,7 +45,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 def place_for(folder: Path, dataset: str, month: str, number: int) -> Path:
-    """Where a file belongs; its folder is there afterwards, also after a power cut."""
+    """Where a file belongs; its folder is created, and survives a power cut."""
     place = folder / dataset / f"month={month}"
     if not place.is_dir():
         place.mkdir(parents=True)

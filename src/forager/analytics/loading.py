@@ -104,7 +104,7 @@ PREFIX = "forager_"
 FILES = f"{PREFIX}lake_files"
 STATE = f"{PREFIX}lake"
 
-# Rows with the same key replace each other, so that nothing is there twice, however often a file
+# Rows with the same key replace each other, so that there are no duplicates, however often a file
 # is loaded. Queries say FINAL, because the server replaces rows later.
 _FILES = f"""
 CREATE TABLE IF NOT EXISTS {FILES}

@@ -78,7 +78,7 @@ async def sync(
 
 
 def sync_services(database: Database, settings: Settings) -> list[Service]:
-    """The background sync, if a setting asks for it."""
+    """The background sync, if it is enabled."""
     if settings.analytics_sync_every is None:
         return []
 

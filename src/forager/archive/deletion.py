@@ -166,7 +166,7 @@ ORPHAN_AGE = timedelta(days=1)
 async def find_orphans(
     database: Database, storage: Storage, *, older_than: timedelta = ORPHAN_AGE
 ) -> list[StoredSegment]:
-    """Listed before rows are read: a row is there before its file, so none of these gets one."""
+    """Files without a row. Files are listed first: a row exists before its file is written."""
     before = datetime.now(UTC) - older_than
     old = [stored for stored in await storage.list_segments() if stored.modified < before]
     orphans: list[StoredSegment] = []

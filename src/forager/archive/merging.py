@@ -29,7 +29,7 @@ OWNER = "merged"
 GRACE = 3600.0
 # longer than any merge takes; one that takes longer finds its row closed, and moves nothing
 GIVEN_UP_AFTER = 86400.0
-# fewer are not worth writing again what is there already
+# fewer are not worth another write of their bytes
 FEWEST = 4
 CHUNK = 10_000
 

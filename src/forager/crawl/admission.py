@@ -106,7 +106,7 @@ async def start_refresh(
 
 
 async def start_due_refresh(database: Database, settings: Settings, source: Source) -> Enqueued:
-    """A refresh whose time has come, within the quota of the source's owner."""
+    """Start a scheduled refresh, within the quota of the source's owner."""
     owner = LOCAL
     if source.user_id is not None:
         quota = await get_quota(database, source.user_id)

@@ -260,7 +260,7 @@ class Engine:
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
 
     def _start_commit(self) -> None:
-        """Everything but writing happens here and now: no look at the frontier comes between."""
+        """Everything but writing happens without an await: the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
         self._oldest = time.monotonic()
@@ -346,7 +346,7 @@ class Engine:
         await asyncio.gather(*visits, return_exceptions=True)
 
     async def _nap(self) -> None:
-        """Until something arrives, or it is time to look at retries and the clock again."""
+        """Wait until something arrives, or until retries and limits are checked again."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RETRY_LOOK):
                 await self._changed.wait()

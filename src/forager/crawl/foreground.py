@@ -71,7 +71,7 @@ class Foreground:
         try:
             await asyncio.wait({supervising, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not watching.done():
-                supervising.result()  # it does not end by itself, unless by a bug: say so
+                supervising.result()  # it ends only by a bug, which is raised here
             return await watching
         finally:
             watching.cancel()
@@ -79,7 +79,7 @@ class Foreground:
             await asyncio.wait({supervising})
 
     def pause(self) -> None:
-        """Ask for a clean pause; `run` returns when the job is paused, or has ended."""
+        """Request a clean pause; `run` returns when the job is paused, or has ended."""
         if self._cleaning is not None:
             self._cleaning.cancel()
         self._pausing = asyncio.ensure_future(self._pause())
@@ -91,7 +91,7 @@ class Foreground:
 
     async def _pause(self) -> None:
         try:
-            # the database may be away just now; who asked for a pause still wants it then
+            # retried while the database is unreachable: the pause is still wanted then
             await until_available(
                 lambda: self._queue.pause(self._job_id, reason="interrupted at the terminal")
             )

@@ -61,7 +61,7 @@ class Ledger:
         return min(99, int(100 * share))
 
     def settle(self, outcome: Outcome, reason: str | None) -> None:
-        """A URL that was pending has come to its end."""
+        """Count a pending URL as settled."""
         self.pending -= 1
         self.settled[outcome] += 1
         self._count(outcome, reason, 1)

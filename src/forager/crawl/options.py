@@ -291,7 +291,7 @@ class CrawlOptions(CrawlChoices):
 
     @property
     def follows_links(self) -> bool:
-        """Whether pages lead to further pages, rather than being asked for by name."""
+        """Whether links of pages are followed, rather than a list of URLs."""
         return self.strategy is Strategy.SITE
 
     def follows_links_at(self, depth: int) -> bool:

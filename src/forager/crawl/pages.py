@@ -109,7 +109,7 @@ class Pages:
 
 
 def _has_page(settled: Settlement) -> bool:
-    """Without a document of its own, after a 304 or a failure, the one from before is used."""
+    """Whether it is listed; after a 304 or a failure with the document from before."""
     if settled.outcome is Outcome.UNCHANGED or settled.carried_over:
         return True
     return settled.outcome is Outcome.FETCHED and settled.document is not None
@@ -136,7 +136,7 @@ Found = TypeVar("Found")
 
 
 class SharedQuery(Generic[Key, Found]):
-    """Asks for one key at a time, and sends one query for all keys that came meanwhile.
+    """Collects the keys of concurrent lookups, and sends one query for all of them.
 
     Only one query is under way, so that the busier the crawl, the more visits share the next one.
     """

@@ -47,7 +47,7 @@ class CrawlPreview:
     """The beginning of a crawl. Nothing is stored but robots.txt."""
 
     urls: list[PreviewedUrl] = field(default_factory=list)
-    # seconds between requests that robots.txt asks for
+    # seconds between requests, by robots.txt
     crawl_delay: float | None = None
     sitemaps: list[str] = field(default_factory=list)
     # what could not be looked at

@@ -1,4 +1,4 @@
-"""What became of a URL."""
+"""The outcome of a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The visitor: takes one entry of the frontier all the way to what became of it."""
+"""The visitor: fetches one entry of the frontier and decides its outcome."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class StageThread:
         self._stopping = False
 
     def inbox(self) -> Inbox:
-        """Once the database is there; raises HintsClosed if that takes too long."""
+        """Wait for the database; raises HintsClosed if that takes too long."""
         self.start()
         try:
             return self._inbox.result(START_LIMIT)
@@ -71,7 +71,7 @@ class StageThread:
         if thread is None:
             return
         if loop is not None and worker is not None:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # it has ended
                 loop.call_soon_threadsafe(worker.stop)
         thread.join(self._settings.shutdown_grace)
 

@@ -86,7 +86,7 @@ class Relay:
         self._batch = BATCH
 
     def service(self) -> Service:
-        """Its step waits for notifications by itself."""
+        """Without an interval: its step waits for notifications."""
         return Service(name="dispatch relay", every=0.0, step=self._step, resources=self._resources)
 
     @asynccontextmanager

@@ -149,7 +149,7 @@ class Schedule:
     cron: str | None = None
 
     def after(self, moment: datetime) -> datetime | None:
-        """The next time. Times that were missed are not made up for."""
+        """The next time. Missed times are skipped."""
         if self.every is not None:
             return moment + timedelta(seconds=self.every)
         if self.cron is not None:

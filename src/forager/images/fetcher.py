@@ -249,7 +249,7 @@ class ImageFetcher:
 def _by_url(images: Sequence[PendingImage]) -> list[_Wanted]:
     found: dict[tuple[bytes, str], list[PendingImage]] = {}
     for image in images:
-        # what one domain may be asked for, another's terms may not allow
+        # the terms of one domain may not allow what those of another do
         found.setdefault((image.url_hash, image.domain), []).append(image)
     return [_Wanted(tuple(group)) for group in found.values()]
 
@@ -265,7 +265,7 @@ def _problem(message: str) -> str:
     return storable(message)[:MAX_PROBLEM]
 
 
-# a worker that has gone to the end looks again at what it passed over after this many seconds
+# seconds after which a worker checks images again that it passed over
 AGAIN_AFTER = 60.0
 
 

@@ -11,7 +11,7 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-# the two that Pillow would otherwise look for by loading every decoder it has
+# imported here: Pillow would otherwise load all its decoders to find these two
 from PIL import AvifImagePlugin, Image, UnidentifiedImageError, WebPImagePlugin
 
 from forager.processes.serving import Answer, limit_memory, serve

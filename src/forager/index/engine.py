@@ -70,7 +70,7 @@ class Engine:
             )
             found = _numbers(answer, fields)
         except (EngineRefused, IndexMissing) as error:
-            # it answers: others may ask for something else, or another index
+            # it answers: other searches may work
             log.info("the search engine cannot answer a search", reason=error.message)
             raise
         except EngineUnavailable as error:
@@ -145,7 +145,7 @@ def _number(value: Any) -> int:
 
 @asynccontextmanager
 async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
-    """The engine that the settings ask for; None for PostgreSQL alone."""
+    """The configured engine; None for PostgreSQL alone."""
     if settings.search is not Search.OPENSEARCH:
         yield None
         return
@@ -156,7 +156,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
         yield Engine(client)
 
 
-# rows that PostgreSQL looks at beside the engine; with more, it does all
+# unsent rows that PostgreSQL searches beside the engine; with more, it searches all
 MAX_UNTOLD = 2_000
 
 NOT_COMPLETE = (
@@ -181,7 +181,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who answers; a note if it is not who was asked for."""
+    """The index that answers, or a note why PostgreSQL does."""
 
     view: View | None = None
     note: str | None = None

@@ -72,7 +72,7 @@ class EngineRefused(EngineUnavailable):
 
 
 class EngineBusy(EngineUnavailable):
-    """The search engine has too much to do, or too little memory for it."""
+    """The search engine is overloaded."""
 
 
 LAYOUT = 3

@@ -152,7 +152,7 @@ async def send(
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What became of one entry."""
+    """The outcome of one entry."""
 
     status: int
     index: str | None

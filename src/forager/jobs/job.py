@@ -64,7 +64,7 @@ class Job:
 
     @property
     def shown_status(self) -> str:
-        """The state in words for people: a paused job whose runner is still there is pausing."""
+        """The state as it is shown: a paused job whose runner still runs is pausing."""
         pausing = self.status is Status.PAUSED and self.worker_id is not None
         return "pausing" if pausing else self.status.value
 

@@ -75,7 +75,7 @@ MOVES = tuple(each for each in list(vars().values()) if isinstance(each, Move))
 
 
 def moves_by_hand(status: Status) -> list[str]:
-    """What a person may do to a job in this state, in words."""
+    """The moves that a person may make in this state, by name."""
     return sorted(
         {m.name for m in MOVES if status in m.sources and not m.fenced and m is not CLAIM}
     )

@@ -57,7 +57,7 @@ class Watchdog:
             dead = [
                 worker_id
                 for worker_id, process in held
-                # a runner that outlived its supervisor gives its job back by itself
+                # a runner that outlived its supervisor releases its job
                 if has_died(process) and not exists_marked(f"{worker_id} ")
             ]
             if not dead:

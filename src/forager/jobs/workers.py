@@ -1,4 +1,4 @@
-"""The list of workers: who is there, since when, and what they have to say. SQL only."""
+"""The list of workers: their heartbeats, states and notes."""
 
 from __future__ import annotations
 
@@ -46,22 +46,9 @@ class Worker:
 
 
 async def register(
-    connection: Connection,
-    *,
-    worker_id: UUID,
-    host: str,
-    pid: int,
-    process: str | None,
-    version: str,
-    capacity: int,
-    state: str,
-    note: str | None,
-    role: str = "jobs",
-    region: str | None = None,
-    renders: bool = False,
-    parsers: Mapping[str, Sequence[str]] | None = None,
+    connection: Connection, values: Mapping[str, Any], *, state: str, note: str | None
 ) -> str | None:
-    """Enter a worker into the list; the answer is the database's schema version."""
+    """Add a worker to the list, or renew it; returns the schema version of the database."""
     return await Values(connection).first(
         """
         WITH seen AS (
@@ -75,20 +62,7 @@ async def register(
         )
         SELECT version_num FROM alembic_version
         """,
-        {
-            "id": worker_id,
-            "host": host,
-            "pid": pid,
-            "process": process,
-            "version": version,
-            "capacity": capacity,
-            "state": state,
-            "note": note,
-            "role": role,
-            "region": region,
-            "renders": renders,
-            "parsers": None if parsers is None else Jsonb(parsers),
-        },
+        {**values, "state": state, "note": note},
     )
 
 
@@ -228,13 +202,20 @@ class Registration:
         self.note: str | None = None
         self._database = database
         self._worker_id = worker_id
-        self._capacity = capacity
-        self._role = role
-        self._region = region
-        self._renders = renders
         self._returns = returns
         self._parsers = parsers
         self._entered = False
+        self._values: dict[str, Any] = {
+            "id": worker_id,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "process": process_name(),
+            "version": __version__,
+            "capacity": capacity,
+            "role": role,
+            "region": region,
+            "renders": renders,
+        }
 
     async def renew(self, *, stopping: bool = False) -> None:
         """Show this worker to others, and look whether it still fits the database's schema."""
@@ -266,20 +247,9 @@ class Registration:
         return version
 
     async def _enter(self, state: str) -> str | None:
+        parsers = None if self._parsers is None else Jsonb(self._parsers())
         return await self._database.run(
-            workers.register,
-            worker_id=self._worker_id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            process=process_name(),
-            version=__version__,
-            capacity=self._capacity,
-            state=state,
-            note=self.note,
-            role=self._role,
-            region=self._region,
-            renders=self._renders,
-            parsers=None if self._parsers is None else self._parsers(),
+            workers.register, {**self._values, "parsers": parsers}, state=state, note=self.note
         )
 
 

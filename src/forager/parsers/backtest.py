@@ -102,7 +102,7 @@ class Backtest:
     fields: dict[str, FieldReport]
     # pages that are not in the archive any more, or have no body there
     unreadable: int = 0
-    # whether more pages fit than were asked for
+    # whether more pages match than the limit
     truncated: bool = False
 
     @property

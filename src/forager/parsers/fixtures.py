@@ -179,7 +179,7 @@ def _shown(value: Any) -> str:
 
 
 def write_fixture(folder: Path, stem: str, body: bytes, given: Mapping[str, Any]) -> Fixture:
-    """Save a page, packed, with what is expected of it; nothing that is there is written over."""
+    """Save a page, packed, with what is expected of it; existing files are not overwritten."""
     path, page = folder / f"{stem}.json", folder / f"{stem}.html.gz"
     write_new(page, gzip.compress(body, mtime=0))
     write_new(path, orjson.dumps(given, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

@@ -26,7 +26,7 @@ MAX_TRACE = 20_000
 
 
 def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
-    """What the versions that are asked for make of a page."""
+    """Read a page with the requested versions."""
     began = time.perf_counter()
     page = open_page(body, request["url"], request["content_type"])
     return {

@@ -72,7 +72,7 @@ class Registry:
         return chosen
 
     def in_version(self, name: str, version: str | None) -> type[SiteParser] | None:
-        """The class; in its newest version where the one asked for is not installed here."""
+        """The class; in its newest version if the requested one is not installed here."""
         versions = self.plugins.get(name)
         if not versions:
             return None
@@ -166,7 +166,7 @@ def all_parsers() -> list[ParserVersion]:
 
 
 def find(name: str, version: str | None = None) -> str:
-    """The version asked for, or the newest; NotFound names those there are."""
+    """The requested version, or the newest; NotFound names the installed ones."""
     versions = registry().versions(name)
     if not versions:
         raise NotFound(

@@ -151,7 +151,7 @@ class SupervisedProcess:
         self.last_tick = self.last_progress = time.monotonic()
 
     def broken_limit(self, settings: Settings) -> str | None:
-        """The limit it has broken, in words for the history; None while it is well."""
+        """The limit it has exceeded, as text for the history; None if there is none."""
         if self.exited.is_set():
             return None
         now = time.monotonic()

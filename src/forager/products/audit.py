@@ -94,7 +94,7 @@ FILES = Check(
 
 
 async def audit_catalog(database: Database, settings: Settings) -> Audit:
-    """Look at everything, and record what was found as an event."""
+    """Run all checks, and record the findings as an event."""
     began = time.monotonic()
     at = await database.run(select_now)
     findings = [finding async for finding in _findings(database, settings)]

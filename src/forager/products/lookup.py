@@ -19,7 +19,7 @@ _LARGEST_ID = 2**63 - 1
 
 
 async def find_product(connection: Connection, which: str) -> int:
-    """The id of a product that is there."""
+    """The id of an existing product."""
     text = which.strip()
     if text.isascii() and text.isdigit():
         product_id = int(text[:20])

@@ -37,7 +37,7 @@ class ShopOffer:
     availability: str | None
     brand: str | None
     gtin: str | None
-    # gtin, or mpn with the brand; None for the offer that was asked for
+    # gtin, or mpn with the brand; None for the requested offer
     matched_by: str | None
     percent: float | None
     last_seen_at: datetime

@@ -110,7 +110,7 @@ class _Search:
         return ranked, bool(ranked) and ranked[0].matched >= CAP
 
     async def among(self, view: View) -> tuple[list[Ranked], bool]:
-        """Ask for more until enough of them fit, or there are no more, or too many."""
+        """Request more until enough match, none are left, or the limit is reached."""
         candidates = Candidates(view, self.question, self.filters)
         offered: list[int] = []
         ranked: list[Ranked] = []
@@ -126,7 +126,7 @@ class _Search:
 
 
 async def _question(connection: Connection, typed: str) -> Question | None:
-    """What to look for; nothing if no configuration finds a word in it."""
+    """What to search for; None if no configuration finds a word in it."""
     readings = {
         reading.config: reading
         for reading in await store.read_words(connection, typed, _CONFIGS)

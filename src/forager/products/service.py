@@ -1,4 +1,4 @@
-"""Products, for people and programs to look at: lists, one in full, and numbers about all."""
+"""Products as CLI, API and dashboard show them: lists, details and counts."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One rule that one field breaks, in words."""
+    """One rule that one field breaks."""
 
     field: str
     rule: str
@@ -68,7 +68,7 @@ class Checked:
 
 
 def check(product: Product) -> Checked:
-    """Hold every field against its rules. Never fails, whatever a parser has made up."""
+    """Check every field. Never fails, whatever a parser returned."""
     problems: list[Problem] = []
     for field, rule in _RULES:
         value = getattr(product, field)

@@ -47,7 +47,7 @@ NO_VARIANTS = "[]"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of one page."""
+    """The outcome of one page."""
 
     task_id: int
     # of the extraction: ok, suspect, incomplete, failed
@@ -84,7 +84,7 @@ class _Change:
 
     @property
     def must_be_written(self) -> bool:
-        """A new row is there already, unless it seemed to be known and was deleted meanwhile."""
+        """A new row was inserted with its content, unless its product was deleted meanwhile."""
         return self.content_changed or (self.known.is_new and not self.known.is_indexed)
 
     @property

@@ -102,7 +102,7 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
 
 
 def _with_alarm(health: DomainHealth) -> DomainHealth:
-    """Raise the alarm that the counts ask for, or end the one that they no longer support."""
+    """Raise or end the alarm, by the counts."""
     gone = health.gone_share >= _GONE_SHARE and health.visits >= _GONE_VISITS
     blocked = health.blocked_in_a_row >= _BLOCKED_VISITS
     same = health.same_in_a_row >= _SAME_NAMES

@@ -1,4 +1,4 @@
-"""How many tasks of a domain its budget can use until the scheduler looks again."""
+"""How many tasks of a domain its budget can use until the next tick of the scheduler."""
 
 from __future__ import annotations
 

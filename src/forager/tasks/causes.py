@@ -51,7 +51,7 @@ _NUMBER = re.compile(r"(?<!answered )(?<![\w.])\d[\d.,]*(?![\w])")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why an attempt failed, in words that a table can hold."""
+    """Why an attempt failed, as it is stored."""
 
     kind: ErrorKind
     message: str

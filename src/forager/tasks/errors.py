@@ -1,4 +1,4 @@
-"""Errors of tasks as people look at them: in groups by cause, and one by one."""
+"""Errors of tasks: grouped by cause, and one by one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class StageHints:
         self._changed = asyncio.Condition()
 
     def attach(self, wake: Callable[[], None]) -> None:
-        """The stage that claims; `wake` makes it look at once."""
+        """Set the stage that claims; `wake` makes it claim at once."""
         self._wake = wake
 
     async def offer(self, ids: Iterable[int]) -> None:

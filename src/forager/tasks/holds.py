@@ -30,7 +30,7 @@ class Held:
 
 
 class Holds:
-    """A hold is no state: it lies on all tasks, on a domain or on a task, each by itself."""
+    """A hold is no state: all tasks, a domain and a task can each have one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -54,9 +54,9 @@ _BY_SUFFIX = {
 
 
 def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | BadLine]:
-    """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
+    """The requests of a file: of its lines, or of the entries of a JSON array.
 
-    The file's name decides the format, else its first line; `-` is standard input.
+    Lines that begin with # are comments. The file's name decides the format, else its first line; `-` is standard input.
     """
     stream = _with_own_lock(stream) if name == STDIN else stream
     known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
@@ -249,7 +249,7 @@ def _read_json(number: int, line: str) -> TrackRequest | BadLine:
 
 
 def request_of(number: int, value: Any, text: str) -> TrackRequest | BadLine:
-    """What a value of JSON asks for: a URL, or an object with one; `text` is how it was written."""
+    """The request in a JSON value: a URL, or an object with one; `text` is how it was written."""
     if isinstance(value, str):
         return _request(number, {"url": value}, text)
     if not isinstance(value, dict):

@@ -115,7 +115,7 @@ MISS = TaskMove(
     finishes=True,
     resets_retries=True,
 )
-# a host that rests, for example: not the task's fault
+# not the task's fault: its host is rate-limited, for example
 POSTPONE = TaskMove(name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING})
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
 WITHDRAW = TaskMove(

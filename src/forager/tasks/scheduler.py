@@ -115,7 +115,7 @@ OVERLAP = 60.0
 
 
 class RobotsDelays:
-    """Remembers what the files in the database say, and looks for new ones now and then."""
+    """Caches the delays of the robots.txt files in the database."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -141,7 +141,7 @@ class RobotsDelays:
             self._delays.pop(host, None)
 
     def by_domain(self, names: Collection[str]) -> dict[str, float]:
-        """Of all hosts that a domain covers, the one that asks for most is obeyed."""
+        """The longest delay of all hosts that a domain covers."""
         longest: dict[str, float] = {}
         for host, delay in self._delays.items():
             name = next((n for n in (host, *parent_domains(host)) if n in names), None)

@@ -45,7 +45,7 @@ class FoundProduct:
 
 @dataclass(slots=True)
 class Tracked:
-    """What became of the URLs that were named; of the bad ones, the first few."""
+    """The outcome of a tracking request; of the bad lines, the first few."""
 
     added: int = 0
     known: int = 0

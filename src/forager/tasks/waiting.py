@@ -1,4 +1,4 @@
-"""Why a task does not run now, in words."""
+"""Why a task does not run now."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Deliverer:
         self._busy: dict[int, asyncio.Task[int]] = {}
 
     def service(self) -> Service:
-        """Its step waits for deliveries by itself."""
+        """Without an interval: its step waits for deliveries."""
         return Service(
             name="webhook delivery",
             every=0.0,

@@ -157,12 +157,12 @@ class Explanation:
     near_duplicates: NearDuplicates | None = None
     # from a seed to this URL
     found_by: list[Step] = field(default_factory=list)
-    # if it were asked for now, judged as the crawl above would
+    # whether it would be fetched now, by the rules of that crawl
     outlook: Outlook
     # how the newest crawls have settled it, the newest first
     history: list[PastFate]
     task: TrackedAs | None
-    # what was left out of the page, where that was asked for
+    # what was left out of the page, on request
     content: PageContent | None = None
 
 
@@ -343,7 +343,7 @@ def _why_never_seen(url: NormalisedUrl, job: Job | None, waits: str | None) -> s
 
 
 def _words_of_retry(attempts: int, not_before: datetime) -> str:
-    """A retry whose time has come waits for its turn: no time in the past is shown."""
+    """A retry that is due waits for its turn: no time in the past is shown."""
     seconds = (not_before - datetime.now(UTC)).total_seconds()
     times = "once" if attempts == 1 else f"{attempts} times"
     when = f"in {rounded_time(seconds)}" if seconds >= 1 else "as soon as its host allows it"

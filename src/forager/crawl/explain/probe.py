@@ -36,7 +36,7 @@ class Probe:
     facts: PageFacts | None
     # what the status means for the crawl; None if the response can be used
     problem: str | None
-    # the page as its scripts left it, where that was asked for
+    # the page as its scripts left it, on request
     rendered: RenderedPage | None = None
 
 

@@ -46,7 +46,7 @@ class Extracted:
     outlinks: bytes | None
     # None for a page without content
     document: ReadDocument | None
-    # whether it is the page of a product; never, unless the crawl looks for them
+    # whether it is a product page; always false unless the crawl tracks products
     is_product: bool
 
 

@@ -197,7 +197,7 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
 
 
 def _is_product_page(facts: PageFacts, body: bytes, headers: list[tuple[str, str]]) -> bool:
-    # imported by crawls that look for products, and by no other
+    # imported only by crawls that track products
     from forager.extract.product.likeness import is_product
     from forager.extract.product.page import open_page
     from forager.parsers.registry import parse_product

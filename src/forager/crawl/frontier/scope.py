@@ -51,7 +51,7 @@ class ScopeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScopeRule:
-    """What decided against a URL: a reason to count by, and the same in words."""
+    """What decided against a URL: a reason for counts, and a description."""
 
     reason: ScopeReason
     words: str

@@ -32,7 +32,7 @@ log = get_logger("crawl")
 # by protocol a sitemap has at most 50 MB
 SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
 MAX_SITEMAPS = 1_000
-# sitemaps that are asked for again, each at its time, before the first page is: not too many
+# sitemaps that are retried before the first page is fetched
 MAX_RETRIES = 10
 CHUNK = 256 * 1024
 BATCH = 1_000
@@ -60,7 +60,7 @@ class Seeding:
         self._paced = Paced(sender, robots)
         self._robots = robots
         self._retries = MAX_RETRIES
-        # some host cannot be asked for its sitemaps yet
+        # the sitemaps of some host cannot be fetched yet
         self._deferred: Waiting | None = None
 
     async def run(self, *, last: bool = False) -> Waiting | None:
@@ -151,7 +151,7 @@ class Seeding:
         return further
 
     async def _fetch(self, url: str) -> bytes:
-        """The sitemap's bytes; one that fails as if it might work later is asked for again."""
+        """The bytes of a sitemap; temporary failures are retried."""
         for attempt in range(self._options.retries):
             try:
                 return await _fetch_sitemap(self._paced, url)

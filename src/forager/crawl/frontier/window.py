@@ -82,7 +82,7 @@ class Window:
             self._trim()
 
     def committed(self, settled: Iterable[Entry]) -> None:
-        """A commit is made: these entries are settled or postponed, and what it found is there."""
+        """After a commit: these entries are settled or postponed, and these were added."""
         seqs = {entry.seq for entry in settled}
         self._held -= seqs
         self._retrying -= seqs
@@ -106,7 +106,7 @@ class Window:
         self._complete = len(found) < limit
 
     async def add_retries(self) -> None:
-        """Take in postponed entries whose time has come; their early places put them first."""
+        """Add postponed entries that are due; their early places put them first."""
         due = await self._database.run(
             store.select_retries, self._job_id, besides=self.retrying, limit=RETRY_BATCH
         )

@@ -15,7 +15,7 @@ from forager.extract.keys import KEY_LENGTH
 
 
 async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
-    """Why the first URLs of a crawl brought no page, in words."""
+    """Why the first URLs of a crawl are no pages, as text."""
     return await Values(connection).all(
         """
         SELECT url || ': ' || coalesce(detail, reason, outcome)

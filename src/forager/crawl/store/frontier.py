@@ -92,7 +92,7 @@ async def select_entries(
 async def select_retries(
     connection: Connection, job_id: UUID, *, besides: Sequence[int], limit: int
 ) -> list[Entry]:
-    """Postponed entries whose time has come, besides those that are tried already."""
+    """Postponed entries that are due, besides those that are being fetched."""
     cursor = await connection.execute(
         f"""
         SELECT {ENTRY}

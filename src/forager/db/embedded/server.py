@@ -83,7 +83,7 @@ def stop_server(folder: ServerFolder) -> None:
     postmaster = _wait_for_pid(folder)
     if postmaster is None or (_stops_fast(postmaster) and _signal_and_wait(folder, signal.SIGINT)):
         return
-    # an end like that of a power cut: what was committed is there after the next recovery
+    # like a power cut: what was committed survives the next recovery
     if not _signal_and_wait(folder, signal.SIGQUIT):
         log.warning("the embedded PostgreSQL does not stop", log=str(folder.log))
 

@@ -64,7 +64,7 @@ log = get_logger("db.embedded")
 
 
 def moments(limit: float, message: str, folder: ServerFolder) -> Iterator[float]:
-    """Moments to look again, until the limit, with a word in the log every few seconds."""
+    """Times to check again, until the limit, with a log line every few seconds."""
     began = time.monotonic()
     said = 0.0
     while (waited := time.monotonic() - began) < limit:

@@ -1,4 +1,4 @@
-"""What went wrong with the embedded server, in words that say what to do."""
+"""Errors of the embedded server, with hints on what to do."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class SectionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to look for and where; `cursor` continues after an earlier page of the same search."""
+    """What to search for and where; `cursor` continues after an earlier page of the same search."""
 
     query: str
     # a source, or a name that several versions share: `python` finds in `python@3.13` as well

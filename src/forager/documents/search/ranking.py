@@ -265,7 +265,7 @@ class _Lookups:
         return {(each.document_id, each.position): each for each in found}
 
 
-# How many are asked for, if too few of those before are to be seen by readers: most are of
+# How many are requested, if too few of those before are visible to readers: most are of
 # generations that are published, so the first are nearly always enough.
 WINDOWS = (1_500, 5_000, WINDOW)
 # with more sources than this, only the manifest filters by source

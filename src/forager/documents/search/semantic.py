@@ -26,7 +26,7 @@ INTERVAL = 30.0
 # documents whose sections are embedded in one step
 CHUNK = 50
 BATCH = 256
-# queries of fewer words name what they look for
+# shorter queries name what they search for
 MIN_WORDS = 3
 NEAREST = 60
 # of a ranking in which all pages are equally good
@@ -103,7 +103,7 @@ def _text(section: SectionText) -> str:
 
 
 def is_question(query: Query) -> bool:
-    """Whether a query may describe what it looks for, rather than name it."""
+    """Whether a query may describe what it searches for, rather than name it."""
     plain = all(term.kind is Kind.WORDS and not term.negated for term in query.terms)
     return plain and len(query.alternatives) == 1 and len(query.terms) >= MIN_WORDS
 

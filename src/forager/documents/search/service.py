@@ -133,7 +133,7 @@ async def _search(
 
 
 class Finder:
-    """Looks for what was typed and, if that is nowhere, for what may have been meant."""
+    """Searches for the query as typed and, without results, for what may have been meant."""
 
     def __init__(
         self,

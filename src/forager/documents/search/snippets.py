@@ -20,7 +20,7 @@ from forager.documents.search.score import Candidate
 from forager.documents.search.store import FoundSection, SearchedGeneration
 from forager.documents.search.tsquery import TsQuery
 
-# what PostgreSQL looks at, which costs it as much as indexing did; larger sections are cut around
+# what PostgreSQL parses, which costs as much as indexing did; larger sections are cut around
 # the likeliest place before
 MAX_TEXT = 1_000
 LENGTH = 240
@@ -29,7 +29,7 @@ MAX_PLACES = 50
 
 _OPEN, _CLOSE = "\x03", "\x04"
 HEADLINE_OPTIONS = f'HighlightAll=true, StartSel="{_OPEN}", StopSel="{_CLOSE}"'
-# between these two PostgreSQL sees tags of HTML, and looks for no words in them
+# between these two PostgreSQL sees tags of HTML, and finds no words in them
 _LEFT, _RIGHT = "\x01", "\x02"
 # between the title, the heading and the text of a section
 _BETWEEN = "\x05"

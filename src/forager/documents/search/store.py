@@ -103,7 +103,7 @@ async def source_exists(connection: Connection, source_id: str, user_id: UUID | 
     return await cursor.fetchone() is not None
 
 
-# --- what to look for --------------------------------------------------------------------------
+# --- terms of the query --------------------------------------------------------------------------
 
 
 async def select_term_queries(

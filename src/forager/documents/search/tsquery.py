@@ -35,7 +35,7 @@ class Reading(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TsTerm:
-    """A term that must match, as it was typed and as PostgreSQL looks for it."""
+    """A term that must match, as it was typed and as a query of PostgreSQL."""
 
     text: str
     query: str
@@ -185,7 +185,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for, or to stay away from."""
+    """One term to search for, or to exclude."""
 
     kind: Kind
     text: str

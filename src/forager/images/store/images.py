@@ -118,7 +118,7 @@ class FileKey:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file that an address had, and when it was last asked for."""
+    """The file of a URL, and when it was last fetched."""
 
     key: FileKey
     fetched_at: datetime
@@ -335,7 +335,7 @@ async def put_off(
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image of a product whose file is there."""
+    """An image of a product with a stored file."""
 
     path: str
     media_type: str

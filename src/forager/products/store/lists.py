@@ -210,7 +210,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for. Each product is ranked by the reading of its own language."""
+    """What to search for. Each product is ranked by the reading of its language."""
 
     match: str
     # words that name one product, and win over all others

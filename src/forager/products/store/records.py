@@ -1,4 +1,4 @@
-"""SQL of one product: its row, its images, and what became of its visits."""
+"""SQL of one product: its row, its images, and the outcomes of its visits."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ProductRow:
     parser: str
     version: str
     language: str | None
-    # the text search configuration, and words that only Forager looks for, one per line
+    # the text search configuration, and lexemes for filters, one per line
     config: str
     marks: str
 

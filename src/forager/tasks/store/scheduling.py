@@ -36,7 +36,7 @@ async def walk_indexes(connection: Connection) -> None:
 
 
 async def wake_due(connection: Connection, limit: int) -> int:
-    """Completed tasks whose next visit has come are pending from that time on."""
+    """Make completed tasks pending whose next visit is due."""
     cursor = await connection.execute(
         f"""
         WITH due AS (

@@ -58,7 +58,7 @@ class TaskSupervisor:
         self._delay = FIRST_DELAY
 
     def stop(self) -> None:
-        """Ask for a graceful stop: the worker commits what it has and releases the rest."""
+        """Request a graceful stop: the worker commits what it has and releases the rest."""
         self._stopping.set()
 
     async def run(self) -> None:

@@ -80,7 +80,7 @@ class TaskWorker:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Ask for a graceful stop: what is fetched is committed, the rest is given back."""
+        """Request a graceful stop: what is fetched is committed, the rest is released."""
         self._stopping.set()
 
     def tick(self) -> Tick:
