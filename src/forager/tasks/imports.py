@@ -56,7 +56,8 @@ _BY_SUFFIX = {
 def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | BadLine]:
     """The requests of a file: of its lines, or of the entries of a JSON array.
 
-    Lines that begin with # are comments. The file's name decides the format, else its first line; `-` is standard input.
+    Lines that begin with # are comments. The file's name decides the format, else its first line;
+    `-` is standard input.
     """
     stream = _with_own_lock(stream) if name == STDIN else stream
     known = _BY_SUFFIX.get(PurePath(name).suffix.lower())

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.documents.generation import Effort, GateLimits, Schedule
+from forager.documents.store.words import delete_derived
 from forager.extract.keys import url_key
 
 
@@ -171,7 +172,7 @@ MAX_BYTES = 2**20
 
 async def count_inbound_links(connection: Connection, generation_id: int) -> None:
     """Count the links between the pages of a generation; again, if they were counted before."""
-    await delete_inbound_links(connection, generation_id)
+    await delete_derived(connection, generation_id, "inbound_links")
     counts: Counter[str] = Counter()
     async for links, pages in _link_sets(connection, generation_id):
         urls = set(links.split("\n"))
@@ -218,10 +219,6 @@ async def _link_sets(connection: Connection, generation_id: int) -> AsyncIterato
             yield text, pages
 
 
-async def delete_inbound_links(connection: Connection, generation_id: int) -> None:
-    await connection.execute("DELETE FROM inbound_links WHERE generation_id = %s", (generation_id,))
-
-
 # hashes that differ in at most this many bits are those of nearly the same text
 NEAR_BITS = 6
 # Two such hashes are likely to share one of four bands of 16 bits. Within a band, each is compared
@@ -254,7 +251,7 @@ _NEAR_PAIRS: LiteralString = f"""
 
 async def find_near_duplicates(connection: Connection, generation_id: int) -> int:
     """Store clusters of pages with nearly the same text; how many pages are in one."""
-    await delete_near_duplicates(connection, generation_id)
+    await delete_derived(connection, generation_id, "near_duplicates")
     cursor = await connection.execute(_NEAR_PAIRS, {"generation": generation_id})
     first: dict[int, int] = {}
 
@@ -275,12 +272,6 @@ async def find_near_duplicates(connection: Connection, generation_id: int) -> in
         (generation_id, list(first), [root(document) for document in first]),
     )
     return len(first)
-
-
-async def delete_near_duplicates(connection: Connection, generation_id: int) -> None:
-    await connection.execute(
-        "DELETE FROM near_duplicates WHERE generation_id = %s", (generation_id,)
-    )
 
 
 async def set_schedule(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import LiteralString, get_args
 from uuid import UUID
 
 from forager.db.database import Connection
 from forager.db.rows import Values
-from forager.documents.store.publishing import delete_inbound_links, delete_near_duplicates
-from forager.documents.store.words import delete_words
+from forager.documents.store.words import Derived, delete_derived
 from forager.index.store import enqueue_changes
 
 # Jobs that may write to a generation of the source: running or about to pause.
@@ -237,9 +236,8 @@ async def delete_unused_link_sets(
 
 
 async def delete_generation(connection: Connection, generation_id: int) -> None:
-    await delete_words(connection, generation_id)
-    await delete_inbound_links(connection, generation_id)
-    await delete_near_duplicates(connection, generation_id)
+    for table in get_args(Derived):
+        await delete_derived(connection, generation_id, table)
     await connection.execute(
         "DELETE FROM generations WHERE id = %s AND state = 'abandoned'", (generation_id,)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 from urllib.parse import urlsplit
 
 from forager.db.database import Connection
@@ -68,7 +68,7 @@ _SPELL: LiteralString = """
 
 async def count_words(connection: Connection, generation_id: int) -> None:
     """Count the words of a generation; again, if they were counted before."""
-    await delete_words(connection, generation_id)
+    await delete_derived(connection, generation_id, "search_words")
     sections = await _count_sections(connection, generation_id)
     share = _share(SAMPLE, sections)
     await connection.execute(
@@ -104,8 +104,12 @@ async def _count_sections(connection: Connection, generation_id: int) -> int:
     return int(value or 0)
 
 
-async def delete_words(connection: Connection, generation_id: int) -> None:
-    await connection.execute("DELETE FROM search_words WHERE generation_id = %s", (generation_id,))
+# what is computed from the pages of a generation when it is completed
+Derived = Literal["search_words", "inbound_links", "near_duplicates"]
+
+
+async def delete_derived(connection: Connection, generation_id: int, table: Derived) -> None:
+    await connection.execute(f"DELETE FROM {table} WHERE generation_id = %s", (generation_id,))
 
 
 async def select_similar(

@@ -17,8 +17,8 @@ from forager.tasks.selection import Selection
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 from forager.tasks.task import Attempt, Hold, Task
 
-_COLUMNS: LiteralString = """
-    t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, 10 - t.priority AS priority,
+_TASKS: LiteralString = """
+    SELECT t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, 10 - t.priority AS priority,
     t.popularity,
     t.scheduled_at, t.started_at, t.completed_at, t.next_crawl_at, t.retry_count, t.max_retries,
     t.failed_visits,
@@ -26,6 +26,8 @@ _COLUMNS: LiteralString = """
     t.parser_version, t.render, t.needs_browser, t.found_by, t.created_at, t.updated_at,
     d.task_hold AS domain_hold,
     (SELECT c.hold FROM task_control c) AS all_hold
+      FROM crawl_tasks t
+      JOIN domains d ON d.id = t.domain_id
 """
 
 # A condition is written only where something is asked, so that each question gets its own plan.
@@ -105,9 +107,7 @@ async def select_tasks(
     cursor = connection.cursor(row_factory=kwargs_row(_task))
     await cursor.execute(
         f"""
-        SELECT {_COLUMNS}
-          FROM crawl_tasks t
-          JOIN domains d ON d.id = t.domain_id
+        {_TASKS}
          WHERE {where} AND t.id < %(before)s
          ORDER BY t.id DESC
          LIMIT %(limit)s
@@ -144,15 +144,7 @@ async def select_task(
 ) -> Task | None:
     """By one of the two."""
     cursor = connection.cursor(row_factory=kwargs_row(_task))
-    await cursor.execute(
-        f"""
-        SELECT {_COLUMNS}
-          FROM crawl_tasks t
-          JOIN domains d ON d.id = t.domain_id
-         WHERE t.id = %s OR t.url_hash = %s
-        """,
-        (task_id, url_hash),
-    )
+    await cursor.execute(f"{_TASKS} WHERE t.id = %s OR t.url_hash = %s", (task_id, url_hash))
     return await cursor.fetchone()
 
 
