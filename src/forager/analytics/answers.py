@@ -1,4 +1,4 @@
-"""Ready-made questions and their answers: what the command line, the API and the pages call."""
+"""Runs prepared queries with chdb or a ClickHouse server, for all adapters."""
 
 from __future__ import annotations
 

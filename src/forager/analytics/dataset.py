@@ -1,4 +1,4 @@
-"""What is copied to the lake: each dataset's columns, and what kind of value each holds."""
+"""Datasets of the lake: their columns and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lake's folder: who may write to it, its files, and what a killed sync left there."""
+"""The lake's folder: its lock, its files and its manifest."""
 
 from __future__ import annotations
 

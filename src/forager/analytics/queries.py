@@ -1,4 +1,4 @@
-"""Questions that are ready to be asked, in ClickHouse's SQL."""
+"""Prepared queries, in ClickHouse's SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of the lake: what may be read by now, and rows as CSV in the order of their times."""
+"""SQL of the lake: the time up to which rows are complete, and rows as CSV."""
 
 from __future__ import annotations
 

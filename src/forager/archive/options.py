@@ -1,4 +1,4 @@
-"""Where the archive is, how long its segments get, and how much of it is kept."""
+"""Location, segment size and retention of the archive, from the settings."""
 
 from __future__ import annotations
 

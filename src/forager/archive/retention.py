@@ -1,4 +1,4 @@
-"""Which segments may go, and why. A decision only: the caller counts references and deletes."""
+"""Retention: which segments to delete, and why. The caller counts references and deletes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a segment is called, and how a row refers to a record inside one."""
+"""Names of segments, and references to records inside them."""
 
 from __future__ import annotations
 

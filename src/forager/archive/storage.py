@@ -1,4 +1,4 @@
-"""Where segments are kept: the same calls for a folder and for an object store."""
+"""Storage of segments and files: one interface for a folder and an object store."""
 
 from __future__ import annotations
 

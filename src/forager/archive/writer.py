@@ -1,4 +1,4 @@
-"""Batches of records into segments, a new segment when the last one is full."""
+"""The archive writer: appends batches of records to segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl does between its commits: its pace, and what it waits for."""
+"""The activity of a crawl between its commits: its pace, and what it waits for."""
 
 from __future__ import annotations
 

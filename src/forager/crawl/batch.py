@@ -1,4 +1,4 @@
-"""A batch: visits that are settled together, in one transaction. A commit is the checkpoint."""
+"""A batch: visits that are settled together in one transaction, which is the checkpoint."""
 
 from __future__ import annotations
 

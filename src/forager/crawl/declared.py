@@ -1,4 +1,4 @@
-"""Sources declared in a file: read, compared with those there are, and applied."""
+"""Sources declared in a file: parsed, compared with the existing ones, and applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a crawl: what can only be said when everything is settled."""
+"""The end of a crawl: duplicates without a page, and why there may be no page at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine: keeps visits under way and commits what they bring, until a crawl is done."""
+"""The engine: starts visits and commits their results until the crawl is done."""
 
 from __future__ import annotations
 

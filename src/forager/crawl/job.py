@@ -1,4 +1,4 @@
-"""The crawl as a job: everything one needs is put together here, and the engine is run."""
+"""The crawl as a job: builds the parts of a crawl from its options, and runs the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge: what a response, or the lack of one, means for a URL."""
+"""The judge: decides the outcome of a URL from its response or error."""
 
 from __future__ import annotations
 

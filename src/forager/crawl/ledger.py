@@ -1,4 +1,4 @@
-"""The ledger: every discovered URL is in exactly one of six places, at every commit."""
+"""The ledger: at every commit, each discovered URL is counted in exactly one of six states."""
 
 from __future__ import annotations
 

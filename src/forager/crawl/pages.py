@@ -1,4 +1,4 @@
-"""The crawl's side of its generation: what was there before, and what goes into the new one."""
+"""Pages of a crawl: those of the base generation, and those written into the new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl would do first: its first URLs, and what robots.txt and the scope say about them."""
+"""A preview of a crawl: its first URLs, and whether robots.txt and the scope allow them."""
 
 from __future__ import annotations
 

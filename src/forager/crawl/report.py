@@ -1,4 +1,4 @@
-"""What a crawl has done so far, as people and programs want to read it."""
+"""Reports on crawls: counts, pace, waits and changes, for all adapters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests for crawls, as all adapters (command line, API, library) make them."""
+"""Requests for crawls by command line, API and library; their secrets are sealed."""
 
 from __future__ import annotations
 

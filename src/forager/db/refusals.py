@@ -1,4 +1,4 @@
-"""Rows that PostgreSQL refuses for their content: found by halves, so that the others stay."""
+"""Rows that PostgreSQL rejects for their content: found by bisection, so that the others stay."""
 
 from __future__ import annotations
 

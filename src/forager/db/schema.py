@@ -1,4 +1,4 @@
-"""The schema's version: which one this Forager needs, which one the database has, and the moves."""
+"""Versions of the schema: the one that Forager needs, the one of the database, and migrations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Celery application: two tasks whose bodies are claims, and the consumer thread."""
+"""The Celery application: tasks that claim Forager tasks, and the consumer thread."""
 
 from __future__ import annotations
 

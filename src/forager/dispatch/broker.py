@@ -1,4 +1,4 @@
-"""The broker, as the relay uses it: blocking, from one thread, and never without a limit."""
+"""The client of the broker: blocking, used from one thread, with a limit for every call."""
 
 from __future__ import annotations
 

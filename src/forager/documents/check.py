@@ -1,4 +1,4 @@
-"""How the pages of a source came through extraction: read again from the archive and compared."""
+"""Check extraction: read the pages of a source again from the archive, and compare."""
 
 from __future__ import annotations
 

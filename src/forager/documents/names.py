@@ -1,4 +1,4 @@
-"""What a section is found by besides its words: names as typed, its place on the page, its kind."""
+"""Search terms of a section besides its words: identifiers, place on the page, and kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as a crawl writes them into a generation, and as readers get them back."""
+"""Pages as a crawl writes them into a generation, and as readers get them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: the generation is resolved once per request, and a cursor carries it on."""
+"""Reading pages: a request resolves the generation once, and cursors keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources: what people and programs can do with them. Command line and API call these."""
+"""Operations on sources, for all adapters."""
 
 from __future__ import annotations
 

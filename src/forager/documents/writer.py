@@ -1,4 +1,4 @@
-"""The writer of a generation: a crawl builds one with it, batch by batch, and publishes it."""
+"""The writer of a generation: adds the pages of each batch, and publishes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which images a product has: what its page showed last."""
+"""Records the images of a product, as its page shows them."""
 
 from __future__ import annotations
 

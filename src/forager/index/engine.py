@@ -1,4 +1,4 @@
-"""The engine as searches use it: queried for candidates, and not for a while after a failure."""
+"""The engine in searches: queried for candidates, and bypassed for a while after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From rows to entries: read in the database, made beside the event loop, sent to every target."""
+"""Writing entries: rows are read, serialized in a thread, and sent to every target index."""
 
 from __future__ import annotations
 

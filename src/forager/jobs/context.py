@@ -1,4 +1,4 @@
-"""What a handler is given: its job, a fenced way to write, and word of when to stop."""
+"""The context of a handler: its job, commits under the lease, and requests to stop."""
 
 from __future__ import annotations
 

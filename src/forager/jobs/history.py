@@ -1,4 +1,4 @@
-"""The queue over time: how many jobs came, finished and waited in each of the last minutes."""
+"""The queue over time: jobs added, finished and active in each of the last minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a job: its states, and the one table of legal moves between them."""
+"""The lifecycle of a job: its states, and the table of legal moves between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue: what people, programs and workers can do with jobs."""
+"""The queue: operations on jobs, for adapters and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A runner: calls a job's handler under one lease, and records how it ended."""
+"""A runner: calls a job's handler under one lease, and records the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest real job: counts to a number, a commit at a time. `forager doctor --job` runs it."""
+"""The smallest job: counts to a number, one commit per step. `forager doctor --job` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The supervisor: claims jobs, starts a runner for each, and watches over them."""
+"""The supervisor: claims jobs, starts a runner for each, and monitors it."""
 
 from __future__ import annotations
 

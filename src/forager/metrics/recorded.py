@@ -1,4 +1,4 @@
-"""What is recorded: every meter there is, by the name that Prometheus knows it by."""
+"""All counters and histograms, by their Prometheus names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the outbox: what is claimed, and what happens to a message that was not taken."""
+"""Messages of the outbox: lanes, failures and retry policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Site parsers: what one shop says in its own way, one method per field."""
+"""The base class of site parsers: one method per field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker's side of reading: a few sandboxed processes, pages in, products out."""
+"""The pool of sandboxed processes that parse product pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All parsers there are, and which of them reads a page."""
+"""The registry of parsers, and the choice of the parser for a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new parser: a module to begin with, and a fixture that says what is read today."""
+"""The scaffold of a new parser: a module, and a first fixture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a parser may return for a field, and what is kept of it."""
+"""Values that a parser may return for a field, converted to those of a product."""
 
 from __future__ import annotations
 

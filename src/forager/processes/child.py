@@ -1,4 +1,4 @@
-"""A child process in its own session, which takes everything it started with it when it ends."""
+"""A child process in its own session; its descendants are killed when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pool of sandboxes: each question goes to the one with the fewest."""
+"""A pool of sandboxes: each request goes to the one with the fewest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inside of a sandboxed process: questions from standard input, answers to standard output."""
+"""The inside of a sandboxed process: requests on standard input, answers on standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A supervised process as its supervisor sees it: started, listened to, limited, ended."""
+"""A supervised process: started, monitored, limited and ended by its supervisor."""
 
 from __future__ import annotations
 

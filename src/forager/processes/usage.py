@@ -1,4 +1,4 @@
-"""What a process uses, as the kernel counts it: processor time, memory, and whether it runs."""
+"""Resource usage of a process from /proc: CPU time, memory, and state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products that were not seen for a long time: moved to files, and restored from them."""
+"""Archiving of products that were not seen for a long time, and their restoration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit: do products, prices, images and tasks agree with each other, and are they fresh?"""
+"""The audit: checks that products, prices, images and tasks are consistent and fresh."""
 
 from __future__ import annotations
 

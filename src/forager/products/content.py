@@ -1,4 +1,4 @@
-"""A product as its row: text cleaned and cut to size, and the hash that shows a change."""
+"""The content of a product as its row stores it, and the hash that detects changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which products are wanted, in which order, and where a list continues."""
+"""Filters and orders of product lists, and their cursors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product's fields must be like. What fails is marked, and its value kept out or held."""
+"""Validation of product fields: invalid values are rejected, held, or marked."""
 
 from __future__ import annotations
 

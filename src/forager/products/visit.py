@@ -1,4 +1,4 @@
-"""What one visit to a product's page comes to: its outcome, its row, and what to keep of it."""
+"""The result of one visit to a product's page: its outcome, its row, and its extraction."""
 
 from __future__ import annotations
 

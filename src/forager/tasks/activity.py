@@ -1,4 +1,4 @@
-"""What tasks did in the last minutes, and what waits: the overview's numbers of them."""
+"""Activity of tasks in the last minutes, and the backlog, for the overview."""
 
 from __future__ import annotations
 

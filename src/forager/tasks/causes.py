@@ -1,4 +1,4 @@
-"""Causes of failure: what went wrong, what people group it by, whether trying again may help."""
+"""Causes of failed attempts: kind, group, and whether a retry may help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of URLs: CSV, JSON, or one URL per line, read as a stream, however odd they are."""
+"""Streaming import of URL lists: CSV, JSON, or one URL per line."""
 
 from __future__ import annotations
 

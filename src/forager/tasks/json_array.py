@@ -1,4 +1,4 @@
-"""The entries of a JSON array, one by one: however long it is, a piece of it is in memory."""
+"""Streaming reader of a JSON array: entries one by one, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a task is crawled next: its own interval, its domain's or the default; adapted if wanted."""
+"""The next crawl of a task: by its interval, its domain's or the default, adapted if enabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A selection: which tasks are meant, by number, state, domain, time, hold or URL."""
+"""A selection of tasks by id, state, domain, due time, hold or URL."""
 
 from __future__ import annotations
 

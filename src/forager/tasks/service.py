@@ -1,4 +1,4 @@
-"""Tasks: what people and programs can do with them. Command line and API call these."""
+"""Operations on tasks, for all adapters."""
 
 from __future__ import annotations
 

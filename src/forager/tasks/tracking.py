@@ -1,4 +1,4 @@
-"""Tracking: URLs that people, files and crawls name become tasks, thousands at a time."""
+"""Tracking: turns URLs of users, files and crawls into tasks, thousands at a time."""
 
 from __future__ import annotations
 

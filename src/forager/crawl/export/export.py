@@ -1,4 +1,4 @@
-"""What a job found, as one file: every archived response, or one row for every settled URL."""
+"""Exports of a job as one file: archived responses, or one row for each settled URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner's side of extraction: a few processes, each with a time and a memory limit."""
+"""The pool of extraction processes, each with a time and a memory limit."""
 
 from __future__ import annotations
 

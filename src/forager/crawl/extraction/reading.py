@@ -1,4 +1,4 @@
-"""A document on its way from an extraction process to the commit that stores it."""
+"""Documents as an extraction process returns them, packed and unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages read again from the archive: nothing is fetched for what is there already."""
+"""Extract pages again from the archive, without requests."""
 
 from __future__ import annotations
 

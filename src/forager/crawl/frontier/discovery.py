@@ -1,4 +1,4 @@
-"""Discovery: what becomes of a URL at the moment it is found for the first time."""
+"""Discovery: decide what happens to a URL that is found for the first time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The in-scope links of a page as they come from extraction: packed, and unpacked only if new."""
+"""The in-scope links of a page as extraction returns them: packed, unpacked only if new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window: the next entries of the frontier, in memory, in order, and never too many."""
+"""The window: the next entries of the frontier, in memory, in order, with a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sitemap's bytes: decompressed within limits, and decoded whatever they claim to be."""
+"""The bytes of a sitemap: decompressed within limits, and decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text in, raw entries out: XML sitemaps, feeds, and lists of URLs."""
+"""Parsers of sitemap formats: XML sitemaps, feeds, and lists of URLs."""
 
 from __future__ import annotations
 

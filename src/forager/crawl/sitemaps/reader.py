@@ -1,4 +1,4 @@
-"""Sitemaps, read as they arrive: XML, indexes, plain text, RSS and Atom, gzip or not."""
+"""Streaming reader of sitemaps: XML, indexes, plain text, RSS and Atom, gzipped or not."""
 
 from __future__ import annotations
 

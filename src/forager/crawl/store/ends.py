@@ -1,4 +1,4 @@
-"""SQL for the end of a crawl: what duplicates led to, and why there may be no page at all."""
+"""SQL for the end of a crawl: targets of duplicates, and failures of the first URLs."""
 
 from __future__ import annotations
 

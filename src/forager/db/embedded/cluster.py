@@ -1,4 +1,4 @@
-"""The data folder: made once, in one step, and only used by the version that made it."""
+"""The data folder: created atomically, and used only by the version that created it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of the embedded server: what is where, and who may look."""
+"""The folder of the embedded server: its paths and permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As whom the server runs. PostgreSQL refuses to run as root, so root has to look like another."""
+"""The user that the server runs as: PostgreSQL refuses to run as root."""
 
 from __future__ import annotations
 

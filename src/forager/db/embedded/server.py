@@ -1,4 +1,4 @@
-"""Starting the server and stopping it. Callers hold the door, except while they wait for it."""
+"""Start and stop the server. Callers hold the door lock, except while they wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well a section answers a query: one number from what is known of the section and its page."""
+"""The score of a section for a query, from the section and its page."""
 
 from __future__ import annotations
 

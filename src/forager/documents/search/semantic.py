@@ -1,4 +1,4 @@
-"""Search by meaning beside search by words: questions rarely use the words of their answers."""
+"""Semantic search beside full-text search: questions rarely use the words of their answers."""
 
 from __future__ import annotations
 

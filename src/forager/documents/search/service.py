@@ -1,4 +1,4 @@
-"""Search: what was typed in, ranked sections of the published generations out."""
+"""Search: ranked sections of the published generations for a query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of search. Generations are resolved once; every other statement gets them as numbers."""
+"""SQL of search. Generations are resolved once; all other statements get their ids."""
 
 from __future__ import annotations
 

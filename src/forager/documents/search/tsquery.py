@@ -1,4 +1,4 @@
-"""The query of a person, parsed, and written as a tsquery for matching and for highlighting."""
+"""A user's query: parsed, and translated to a tsquery for matching and highlighting."""
 
 from __future__ import annotations
 

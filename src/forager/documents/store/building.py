@@ -1,4 +1,4 @@
-"""SQL of a generation that is being built. What a batch writes fetches nothing: it is piped."""
+"""SQL of a generation under construction. Statements of a batch run in a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of embeddings. Their table depends on pgvector and on the model: it is made when used."""
+"""SQL of embeddings. Their table depends on pgvector and the model: it is created on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of looking: sources, generations, pages, sections."""
+"""SQL that reads pages and sections."""
 
 from __future__ import annotations
 

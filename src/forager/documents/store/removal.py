@@ -1,4 +1,4 @@
-"""SQL of removal: unneeded generations, in chunks, and what only they referred to."""
+"""SQL of removal: unneeded generations in chunks, and what only they refer to."""
 
 from __future__ import annotations
 

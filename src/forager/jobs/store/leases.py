@@ -1,4 +1,4 @@
-"""Statements about leases: renewing them, looking at them, writing behind them."""
+"""SQL of leases: renew, read, and hold them during a write."""
 
 from __future__ import annotations
 

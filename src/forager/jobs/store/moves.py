@@ -1,4 +1,4 @@
-"""Statements that move jobs: in, on, and out of the table."""
+"""SQL that inserts, claims, moves and deletes jobs."""
 
 from __future__ import annotations
 

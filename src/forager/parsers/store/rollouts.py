@@ -1,4 +1,4 @@
-"""SQL of roll-outs: which versions of parsers count, and which are tried."""
+"""SQL of rollouts: active and canary versions of parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of the audit: each statement finds what should not be."""
+"""SQL of the audit: each statement finds rows that are inconsistent or stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL that counts products: all of them, and by what they have in common."""
+"""SQL that counts products: in total, and by common values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of many products: lists by key, and search."""
+"""SQL of product lists and product search."""
 
 from __future__ import annotations
 

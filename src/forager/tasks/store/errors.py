@@ -1,4 +1,4 @@
-"""The SQL of errors: one row for each failed attempt, and what they have in common."""
+"""SQL of errors: one row for each failed attempt, and groups of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL of tasks as people see them."""
+"""SQL that reads tasks for adapters."""
 
 from __future__ import annotations
 

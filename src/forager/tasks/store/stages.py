@@ -1,4 +1,4 @@
-"""The SQL of the two stages: fencing commits, and moving tasks on."""
+"""SQL of the two stages: fences of commits, and moves of tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a task worker: everything it does is in the database when it is committed."""
+"""The process of a task worker: its work is in the database when it is committed."""
 
 from __future__ import annotations
 
