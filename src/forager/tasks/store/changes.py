@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
+from forager.db.rows import Values
 from forager.tasks.lifecycle import RECRAWL, WITHDRAW
+from forager.tasks.store.stages import withdrawal
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
@@ -186,30 +188,6 @@ _OF_DOMAIN: LiteralString = """
 """
 _OF_IDS: LiteralString = "SELECT unnest(%(ids)s::bigint[])"
 
-_WITHDRAW = f"""
-WITH wanted AS MATERIALIZED (
-    SELECT t.*
-      FROM crawl_tasks t
-     WHERE t.id IN ({{tasks}}) AND {WITHDRAW.allowed} AND (t.status = 'queued' OR %(running)s)
-     ORDER BY t.id
-       FOR NO KEY UPDATE
-), moved AS (
-    UPDATE crawl_tasks t
-       SET {WITHDRAW.changes}
-      FROM wanted
-     WHERE t.id = wanted.id
-    RETURNING t.id
-), noted AS (
-    INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, worker_id,
-                               started_at)
-    SELECT id, domain_id, CASE status WHEN 'parsing' THEN 'parse' ELSE 'download' END, lease,
-           least(retry_count, 32766) + 1, 'withdrawn', worker_id, started_at
-      FROM wanted
-     WHERE status <> 'queued'
-)
-SELECT count(*)::int FROM moved
-"""
-
 
 async def withdraw_all(connection: Connection, *, running: bool) -> int:
     """Take back what is queued, and what is running as well if asked; how many."""
@@ -228,6 +206,13 @@ async def withdraw_tasks(connection: Connection, ids: Sequence[int], *, running:
 async def _withdraw(
     connection: Connection, tasks: LiteralString, values: Mapping[str, object]
 ) -> int:
-    cursor = await connection.execute(_WITHDRAW.format(tasks=tasks), values)
-    row = await cursor.fetchone()
-    return 0 if row is None else row[0]
+    selected: LiteralString = f"""
+        SELECT t.*
+          FROM crawl_tasks t
+         WHERE t.id IN ({tasks}) AND {WITHDRAW.allowed} AND (t.status = 'queued' OR %(running)s)
+    """
+    count: int = await Values(connection).one(
+        f"{withdrawal(WITHDRAW, selected)} SELECT count(*)::int FROM moved",
+        {**values, "reason": None},
+    )
+    return count

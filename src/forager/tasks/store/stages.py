@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef, ref_columns
@@ -20,6 +20,7 @@ from forager.tasks.lifecycle import (
     RETRY_LATER,
     STORE_PAGE,
     WITHDRAW,
+    TaskMove,
 )
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
 from forager.tasks.task import CHANNEL
@@ -233,6 +234,32 @@ async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
+def withdrawal(move: TaskMove, tasks: LiteralString) -> str:
+    """The CTEs that move the tasks of a query, and log the attempts of those that workers hold."""
+    return f"""
+        WITH held AS MATERIALIZED (
+            {tasks}
+             ORDER BY t.id
+               FOR NO KEY UPDATE OF t
+        ), moved AS (
+            UPDATE crawl_tasks t
+               SET {move.changes}
+              FROM held
+             WHERE t.id = held.id AND {move.allowed}
+            RETURNING t.id
+        ), logged AS (
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                       error_message, worker_id, started_at)
+            SELECT id, domain_id, CASE status WHEN 'parsing' THEN 'parse' ELSE 'download' END,
+                   lease, least(retry_count + 1, 32767), 'withdrawn', %(reason)s::text,
+                   worker_id, started_at
+              FROM held
+              JOIN moved USING (id)
+             WHERE status <> 'queued'
+        )
+    """
+
+
 async def give_back(
     connection: Connection,
     worker_id: UUID,
@@ -246,37 +273,18 @@ async def give_back(
     `ids`: only these; `stopped_only`: those that were stopped, which wait as pending.
     """
     move = WITHDRAW if stopped_only else RELEASE
+    tasks: LiteralString = """
+        SELECT t.*
+          FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE t.worker_id = %(worker_id)s
+           AND (%(ids)s::bigint[] IS NULL OR t.id = ANY(%(ids)s))
+           AND (NOT %(stopped_only)s OR 'stopped' IN (
+                   t.hold, d.task_hold, (SELECT hold FROM task_control)
+               ))
+    """
     return await Values(connection).all(
-        f"""
-        WITH held AS (
-            SELECT t.id, t.status, t.lease
-              FROM crawl_tasks t
-              JOIN domains d ON d.id = t.domain_id
-             WHERE t.worker_id = %(worker_id)s
-               AND (%(ids)s::bigint[] IS NULL OR t.id = ANY(%(ids)s))
-               AND (NOT %(stopped_only)s OR 'stopped' IN (
-                       t.hold, d.task_hold, (SELECT hold FROM task_control)
-                   ))
-             ORDER BY t.id
-               FOR NO KEY UPDATE OF t
-        ), given AS (
-            UPDATE crawl_tasks t
-               SET {move.changes}
-              FROM held
-             WHERE t.id = held.id AND {move.allowed}
-            RETURNING t.id, t.domain_id, t.retry_count, t.started_at, held.status AS from_status,
-                      held.lease AS held_lease
-        ), logged AS (
-            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
-                                       error_message, worker_id, started_at)
-            SELECT id, domain_id,
-                   CASE from_status WHEN 'parsing' THEN 'parse' ELSE 'download' END,
-                   held_lease, least(retry_count + 1, 32767), 'withdrawn', %(reason)s,
-                   %(worker_id)s, started_at
-              FROM given
-        )
-        SELECT id FROM given
-        """,
+        f"{withdrawal(move, tasks)} SELECT id FROM moved",
         {
             "worker_id": worker_id,
             "ids": None if ids is None else list(ids),
