@@ -90,7 +90,7 @@ async def list_errors(
 async def get_error(database: Database, error_id: int) -> ErrorRow:
     """One error with all that is known of it."""
     found = None
-    if 0 < error_id <= LARGEST_ID:
+    if 0 < error_id < LARGEST_ID:
         found = await database.run(store.select_error, error_id)
     if found is None:
         raise NotFound(
