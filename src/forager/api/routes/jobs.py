@@ -34,7 +34,7 @@ from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
 from forager.api.streams import download
 from forager.archive.options import archive_options
-from forager.crawl.export.export import Export, export_stream
+from forager.crawl.export import Export, export_stream
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, UrlSort
 from forager.crawl.url_lists import UrlFilter, list_pending, list_settled

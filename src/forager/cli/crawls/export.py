@@ -27,7 +27,7 @@ from forager.errors import InvalidInput
 if TYPE_CHECKING:
     from forager.archive.reader import ExportReport
     from forager.archive.record import Codec
-    from forager.crawl.export.export import Export
+    from forager.crawl.export import Export
     from forager.db.database import Database
     from forager.settings import Settings
 
@@ -142,7 +142,7 @@ def _export_job(
     *,
     force: bool,
 ) -> None:
-    from forager.crawl.export.export import Export
+    from forager.crawl.export import Export
 
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
@@ -163,7 +163,7 @@ async def _export(
     database: Database, settings: Settings, job: str, wanted: Export, output: str, *, force: bool
 ) -> ExportReport:
     from forager.archive.options import archive_options
-    from forager.crawl.export.export import export_job, export_size
+    from forager.crawl.export import export_job, export_size
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 

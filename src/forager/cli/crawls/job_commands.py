@@ -172,7 +172,7 @@ def pages(
     as_json: AsJson = False,
 ) -> None:
     """List the outcomes of the URLs of a job."""
-    from forager.crawl.export.export import row_of
+    from forager.crawl.export import row_of
     from forager.crawl.url_lists import UrlFilter, list_settled
     from forager.jobs.queue import Queue
 

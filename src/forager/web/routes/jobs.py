@@ -15,7 +15,7 @@ from starlette.responses import Response
 from forager.api.routes.jobs import export_file
 from forager.api.streams import download, response_file
 from forager.archive.options import archive_options
-from forager.crawl.export.export import Export, export_size, export_stream
+from forager.crawl.export import Export, export_size, export_stream
 from forager.crawl.ledger import Ledger
 from forager.crawl.options import ExportFormat
 from forager.crawl.report import crawl_report

@@ -1,1 +1,0 @@
-"""Export of what a job found."""
