@@ -24,7 +24,8 @@ from forager.archive.reader import ExportReport, read_response
 from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
-from forager.crawl.export import Export, export, export_job, export_size
+from forager.crawl import export
+from forager.crawl.export import Export, export_job, export_size
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import url_lists as export_store
