@@ -48,6 +48,7 @@ def commands_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages_with_commands(), ids=lambda p: str(p.relative_to(DOCS)))
+@pytest.mark.long
 def test_commands_in_the_documentation_run(page: Path, database_url: str, tmp_path: Path) -> None:
     environment = os.environ | {"FORAGER_DATABASE_URL": database_url}
     for command in commands_of(page):

@@ -10,7 +10,7 @@ import typer
 from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
-from forager.cli.options import AsJson, grouped
+from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import counted, say, short_time, show_json, write
 from forager.cli.running import with_database
 
@@ -28,16 +28,13 @@ def fetch(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL to fetch.")],
     request: RequestOptions,
-    body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
-    render: Annotated[
-        bool, typer.Option("--render", help="Render the page in a browser, and show that page.")
-    ] = False,
-    screenshot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a picture of the rendered page to this file (PNG).", dir_okay=False
-        ),
-    ] = None,
+    body: bool = option("Print the body and nothing else.", "--body", default=False),
+    render: bool = option(
+        "Render the page in a browser, and show that page.", "--render", default=False
+    ),
+    screenshot: Path | None = option(
+        "Write a picture of the rendered page to this file (PNG).", dir_okay=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show headers, timing, redirects and the robots.txt decision."""
@@ -146,10 +143,7 @@ def _show_response(result: Probe) -> None:
 def explain(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL to look up.")],
-    job: Annotated[
-        str | None,
-        typer.Option(help="Job to look in.", show_default="the latest job with this URL"),
-    ] = None,
+    job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
     as_json: AsJson = False,
 ) -> None:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import getpass
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forager.cli import output
 from forager.cli.crawls.jobs import app
 from forager.cli.failures import OK, complain
-from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
+from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -92,9 +92,7 @@ def retry(
 def retry_failed(
     context: typer.Context,
     job_id: JobId,
-    reason: Annotated[
-        list[str] | None, typer.Option(help="Only URLs with this reason (repeatable).")
-    ] = None,
+    reason: list[str] | None = option("Only URLs with this reason (repeatable)."),
     as_json: AsJson = False,
 ) -> None:
     """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
@@ -159,14 +157,12 @@ def _person() -> str:
 def pages(
     context: typer.Context,
     job_id: JobId,
-    outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
-    ] = None,
-    reason: Annotated[str | None, typer.Option(help="Only URLs with this reason.")] = None,
-    status: Annotated[int | None, typer.Option(help="Only URLs with this HTTP status.")] = None,
-    contains: Annotated[str | None, typer.Option(help="Only URLs that contain this text.")] = None,
-    sort: Annotated[UrlSort | None, typer.Option(help="Sort up to 100,000 URLs.")] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Largest or newest first.")] = False,
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    reason: str | None = option("Only URLs with this reason."),
+    status: int | None = option("Only URLs with this HTTP status."),
+    contains: str | None = option("Only URLs that contain this text."),
+    sort: UrlSort | None = option("Sort up to 100,000 URLs."),
+    reverse: bool = option("Largest or newest first.", "--reverse", default=False),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,

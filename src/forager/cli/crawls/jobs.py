@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forager.cli import output
-from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of
+from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of, option
 from forager.cli.output import counted, distance, duration, long_time, on_one_line
 from forager.cli.running import confirm, run, with_queue
 from forager.jobs.lifecycle import FINISHED, Status
@@ -38,13 +38,11 @@ def shown_status(job: Job) -> tuple[str, str]:
 @app.command("list")
 def list_jobs(
     context: typer.Context,
-    status: Annotated[
-        list[Status] | None, typer.Option(help="Only jobs in this state (repeatable).")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
-    source: Annotated[str | None, typer.Option(help="Only jobs of this source.")] = None,
+    status: list[Status] | None = option("Only jobs in this state (repeatable)."),
+    kind: str | None = option("Only jobs of this kind."),
+    source: str | None = option("Only jobs of this source."),
     limit: Limit = 50,
-    cursor: Annotated[str | None, typer.Option(help="Return results after this cursor.")] = None,
+    cursor: str | None = option("Return results after this cursor."),
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
@@ -190,7 +188,7 @@ def events(
     context: typer.Context,
     job_id: JobId,
     limit: Limit = 100,
-    cursor: Annotated[int, typer.Option(min=0, help="Return results after this cursor.")] = 0,
+    cursor: int = option("Return results after this cursor.", default=0, min=0),
     as_json: AsJson = False,
 ) -> None:
     """List a job's history, oldest first."""
@@ -240,12 +238,9 @@ def work(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command()
 def prune(
     context: typer.Context,
-    older_than_days: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=36500, help="Delete jobs older than this many days.", show_default="setting"
-        ),
-    ] = None,
+    older_than_days: float | None = option(
+        "Delete jobs older than this many days.", min=0, max=36500, show_default="setting"
+    ),
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:

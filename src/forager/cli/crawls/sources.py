@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli.crawls import source_views as views
-from forager.cli.options import AsJson, Cursor, Limit, Yes
+from forager.cli.options import AsJson, Cursor, Limit, Yes, argument, option
 from forager.cli.output import counted, note, say, show_json, show_list
 from forager.cli.running import confirm, with_database
 from forager.errors import InvalidInput
@@ -29,12 +29,11 @@ SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 def apply(
     context: typer.Context,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"),
-    ] = None,
+    file: Path | None = argument(
+        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
+    ),
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and exit.")] = False,
+    dry_run: bool = option("Show the plan and exit.", "--dry-run", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Create or update the sources that a file declares, and crawl them.
@@ -128,7 +127,7 @@ def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> N
 def pages(
     context: typer.Context,
     source: SourceId,
-    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
+    path: str = option("Only paths with this prefix.", default=""),
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -163,19 +162,12 @@ def generations(
 def diff(
     context: typer.Context,
     source: SourceId,
-    old: Annotated[
-        int | None,
-        typer.Argument(metavar="[OLD]", min=1, help="Default: the generation NEW is based on."),
-    ] = None,
-    new: Annotated[
-        int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
-    ] = None,
-    sections: Annotated[
-        bool, typer.Option("--sections", help="Show the changed sections as unified diffs.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Maximum number of pages to show.")
-    ] = 10_000,
+    old: int | None = argument("Default: the generation NEW is based on.", metavar="[OLD]", min=1),
+    new: int | None = argument("Default: the published one.", metavar="[NEW]", min=1),
+    sections: bool = option(
+        "Show the changed sections as unified diffs.", "--sections", default=False
+    ),
+    limit: int = option("Maximum number of pages to show.", default=10_000, min=1, max=1_000_000),
     as_json: AsJson = False,
 ) -> None:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
@@ -206,9 +198,7 @@ def publish(
     context: typer.Context,
     source: SourceId,
     generation: Number = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Publish even if the quality gate rejected it.")
-    ] = False,
+    force: bool = option("Publish even if the quality gate rejected it.", "--force", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Publish a generation (default: the newest)."""
@@ -272,11 +262,9 @@ def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -
 def schedule(
     context: typer.Context,
     source: SourceId,
-    every: Annotated[str | None, typer.Option(help="Refresh interval: 30min, 12h, 1d, 1w.")] = None,
-    cron: Annotated[
-        str | None, typer.Option(help="Refresh by a cron expression, in UTC: '30 4 * * *'.")
-    ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Turn the schedule off.")] = False,
+    every: str | None = option("Refresh interval: 30min, 12h, 1d, 1w."),
+    cron: str | None = option("Refresh by a cron expression, in UTC: '30 4 * * *'."),
+    off: bool = option("Turn the schedule off.", "--off", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""
@@ -297,16 +285,11 @@ def schedule(
 def set_(
     context: typer.Context,
     source: SourceId,
-    keep: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
-    ] = None,
-    max_shrink: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Maximum drop in pages: 0.2 is 20 %.")
-    ] = None,
-    max_failed: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Maximum failure rate of fetched URLs, from 0 to 1."),
-    ] = None,
+    keep: int | None = option("Number of generations to keep.", min=1, max=1000),
+    max_shrink: float | None = option("Maximum drop in pages: 0.2 is 20 %.", min=0, max=1),
+    max_failed: float | None = option(
+        "Maximum failure rate of fetched URLs, from 0 to 1.", min=0, max=1
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Set how many generations are kept, and the limits of the quality gate."""

@@ -83,7 +83,7 @@ class DomainOptions:
         " (auto), always, or never; `default`: auto.",
         metavar="auto|always|never|default",
     )
-    render_url: list[str] | None = option(  # noqa: RUF009 - a field, as those above
+    render_url: list[str] | None = option(
         "Always render URLs that match this pattern, such as /app/* (repeatable); `default`: none.",
         metavar="PATTERN|default",
     )
@@ -112,11 +112,9 @@ class DomainOptions:
 @app.command("list")
 def list_(
     context: typer.Context,
-    active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Only active or inactive domains.")
-    ] = None,
-    slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
-    region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
+    active: bool | None = option("Only active or inactive domains.", "--active/--inactive"),
+    slowed: bool = option("Only rate-limited hosts.", "--slowed", default=False),
+    region: str | None = option("Only domains of this region."),
     limit: Limit = 100,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -211,10 +209,7 @@ def alarms(context: typer.Context, as_json: AsJson = False) -> None:
 def resolve(
     context: typer.Context,
     host: Host,
-    accept: Annotated[
-        bool | None,
-        typer.Option("--accept/--discard", help="Store the held results, or discard them."),
-    ] = None,
+    accept: bool | None = option("Store the held results, or discard them.", "--accept/--discard"),
 ) -> None:
     """End the alarm of a domain: accept or discard its held results."""
     if accept is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -34,24 +34,14 @@ def events() -> None:
 @app.command("list")
 def list_(
     context: typer.Context,
-    kind: Annotated[
-        str | None, typer.Option(help="Only this kind, such as product.price_changed.")
-    ] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            help="Only events of this host, its subdomains, or the domain that covers it."
-        ),
-    ] = None,
-    product: Annotated[
-        int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN", help="Only events since this time: 2d, 12h, or 2026-01-31T12:00Z."
-        ),
-    ] = None,
+    kind: str | None = option("Only this kind, such as product.price_changed."),
+    domain: str | None = option(
+        "Only events of this host, its subdomains, or the domain that covers it."
+    ),
+    product: int | None = option("Only events of this product.", min=1, max=2**63 - 1),
+    since: str | None = option(
+        "Only events since this time: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,

@@ -13,7 +13,7 @@ import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import AllowPrivate, AsJson, Limit, flags_of
+from forager.cli.options import AllowPrivate, AsJson, Limit, argument, flags_of, option
 from forager.cli.output import (
     Columns,
     note,
@@ -74,10 +74,10 @@ def changes_of(region: str | None, cost: str | None, currency: str | None) -> Pr
 
 def costs(
     context: typer.Context,
-    since: Annotated[
-        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
-    ] = "30d",
-    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
+    since: str = option(
+        "Period to report, in whole days: 7d, 30d, 12w.", default="30d", metavar="30d"
+    ),
+    domain: str | None = option("Only this domain.", metavar="HOST"),
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -148,15 +148,10 @@ ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of pro
 @app.command()
 def add(
     context: typer.Context,
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
-    ] = None,
+    addresses: list[str] | None = argument(
+        "http, https or socks5://user:password@host:port.", metavar="[ADDRESS]..."
+    ),
+    file: Path | None = option("A file with one address per line; - reads standard input."),
     allow_private: AllowPrivate = False,
     region: Region = None,
     cost: Cost = None,
@@ -189,9 +184,7 @@ def add(
 def list_(
     context: typer.Context,
     limit: Limit = 100,
-    cursor: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
-    ] = 0,
+    cursor: int = option("Return proxies after this ID.", default=0, min=0, max=2**63 - 1),
     as_json: AsJson = False,
 ) -> None:
     """List proxies with their health."""
@@ -204,15 +197,12 @@ def list_(
 def check(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="ID|all", help="Proxy ID, or `all`.")],
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="URL to fetch through the proxy; by default only the connection is tested."
-        ),
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow a private address for the URL.")
-    ] = False,
+    url: str | None = option(
+        "URL to fetch through the proxy; by default only the connection is tested."
+    ),
+    allow_private: bool = option(
+        "Allow a private address for the URL.", "--allow-private", default=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
@@ -266,7 +256,7 @@ def enable(context: typer.Context, ids: ProxyIds) -> None:
 def disable(
     context: typer.Context,
     ids: ProxyIds,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
+    reason: str | None = option("Reason, shown in the list."),
 ) -> None:
     """Stop using proxies until they are enabled again."""
     _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))

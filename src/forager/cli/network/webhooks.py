@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from forager.cli.failures import FAILED
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes, argument, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -70,16 +70,12 @@ def add(
             metavar="URL", help="URL that events are posted to, or mailto:ADDRESS for e-mail."
         ),
     ],
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only events of this kind (repeatable).",
-            show_default="all; for e-mail product.alert",
-        ),
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    kind: list[str] | None = option(
+        "Only events of this kind (repeatable).", show_default="all; for e-mail product.alert"
+    ),
+    domain: str | None = option("Only events of this domain."),
     allow_private: AllowPrivate = False,
-    ordered: Annotated[bool, typer.Option("--ordered", help=ORDERED)] = False,
+    ordered: bool = option(ORDERED, "--ordered", default=False),
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -118,27 +114,17 @@ def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def set_(
     context: typer.Context,
     webhook: WebhookId,
-    url: Annotated[str | None, typer.Option(help="URL that events are posted to.")] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--events", metavar="KIND|all", help="Only events of this kind (repeatable)."),
-    ] = None,
-    domain: Annotated[
-        str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
-    ] = None,
-    allow_private: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
-        ),
-    ] = None,
-    ordered: Annotated[bool | None, typer.Option("--ordered/--unordered", help=ORDERED)] = None,
-    on: Annotated[
-        bool | None, typer.Option("--on/--off", help="Whether it receives events.")
-    ] = None,
-    rotate: Annotated[
-        bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
-    ] = False,
+    url: str | None = option("URL that events are posted to."),
+    kind: list[str] | None = option(
+        "Only events of this kind (repeatable).", "--events", metavar="KIND|all"
+    ),
+    domain: str | None = option("Only events of this domain.", metavar="HOST|all"),
+    allow_private: bool | None = option(
+        "Allow private and loopback addresses.", "--allow-private/--no-allow-private"
+    ),
+    ordered: bool | None = option(ORDERED, "--ordered/--unordered"),
+    on: bool | None = option("Whether it receives events.", "--on/--off"),
+    rotate: bool = option("Sign with a new secret, shown once.", "--rotate-secret", default=False),
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -186,7 +172,7 @@ def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) 
 def disable(
     context: typer.Context,
     webhook: WebhookId,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
+    reason: str | None = option("Reason, shown in the list."),
     as_json: AsJson = False,
 ) -> None:
     """Stop deliveries to a webhook until it is enabled again."""
@@ -226,7 +212,7 @@ def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) ->
 def deliveries(
     context: typer.Context,
     webhook: WebhookId,
-    state: Annotated[State | None, typer.Option(help="Only messages in this state.")] = None,
+    state: State | None = option("Only messages in this state."),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -274,9 +260,7 @@ def delivery(
 def retry(
     context: typer.Context,
     webhook: WebhookId,
-    messages: Annotated[
-        list[int] | None, typer.Argument(metavar="[MESSAGE]...", help="Only these messages.")
-    ] = None,
+    messages: list[int] | None = argument("Only these messages.", metavar="[MESSAGE]..."),
     as_json: AsJson = False,
 ) -> None:
     """Retry failed messages, and send pending ones at once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import Columns, say, show_json, show_list
 from forager.cli.products.products import amount_of
 from forager.cli.running import with_database
@@ -34,31 +34,18 @@ class Kind(StrEnum):
 def add(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What triggers the rule.")],
-    percent: Annotated[
-        str | None, typer.Option(help="For price_drop: minimum drop in percent.")
-    ] = None,
-    amount: Annotated[
-        str | None, typer.Option(help="For price_below: prices below this amount.")
-    ] = None,
-    currency: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Only prices in this currency.")
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(
-            help="For new_low: number of days to compare with. For price_drop: compare with"
-            " the highest price of these days instead of the last one."
-        ),
-    ] = None,
-    product: Annotated[str | None, typer.Option(help="One product, by its ID or URL.")] = None,
-    domain: Annotated[str | None, typer.Option(help="Only products of this domain.")] = None,
-    brand: Annotated[str | None, typer.Option(help="Only products of this brand.")] = None,
-    category: Annotated[
-        str | None, typer.Option(help="Only products with this in their category path.")
-    ] = None,
-    gtin: Annotated[
-        str | None, typer.Option(help="Only offers of this GTIN, EAN or UPC, in all shops.")
-    ] = None,
+    percent: str | None = option("For price_drop: minimum drop in percent."),
+    amount: str | None = option("For price_below: prices below this amount."),
+    currency: str | None = option("Only prices in this currency.", metavar="CODE"),
+    days: int | None = option(
+        "For new_low: number of days to compare with. For price_drop: compare with"
+        " the highest price of these days instead of the last one."
+    ),
+    product: str | None = option("One product, by its ID or URL."),
+    domain: str | None = option("Only products of this domain."),
+    brand: str | None = option("Only products of this brand."),
+    category: str | None = option("Only products with this in their category path."),
+    gtin: str | None = option("Only offers of this GTIN, EAN or UPC, in all shops."),
     as_json: AsJson = False,
 ) -> None:
     """Add a rule. It triggers once when an offer meets it, and again after it was not met."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
 from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
 from forager.cli.products import task_views as views
 from forager.cli.running import confirm, leave_if_unknown, with_database
@@ -40,9 +40,7 @@ Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * ma
 class TaskChoice:
     """Options that select tasks."""
 
-    ids: Annotated[
-        list[int] | None, typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks.")
-    ] = None
+    ids: list[int] | None = argument("IDs of tasks.", metavar="[ID]...", min=1)
     status: Statuses = None
     domain: Domain = None
     url: Url = None
@@ -69,14 +67,11 @@ def list_(
     status: Statuses = None,
     domain: Domain = None,
     url: Url = None,
-    due: Annotated[bool, typer.Option("--due", help="Only due tasks.")] = False,
-    held: Annotated[
-        bool | None,
-        typer.Option(
-            "--held/--not-held",
-            help="Only tasks that are held, or not: individually, by domain, or with all others.",
-        ),
-    ] = None,
+    due: bool = option("Only due tasks.", "--due", default=False),
+    held: bool | None = option(
+        "Only tasks that are held, or not: individually, by domain, or with all others.",
+        "--held/--not-held",
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -115,12 +110,8 @@ def show(
 def page(
     context: typer.Context,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")],
-    visit: Annotated[
-        int, typer.Option(min=1, help="Number of the visit; 1 is the newest stored response.")
-    ] = 1,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
-    ] = None,
+    visit: int = option("Number of the visit; 1 is the newest stored response.", default=1, min=1),
+    output: Path | None = option("Write to this file.", "--output", "-o", metavar="FILE"),
 ) -> None:
     """Print or save the stored response of a visit."""
     from forager.tasks.archived_page import visited_page
@@ -201,28 +192,17 @@ def remove(
 def set_(
     context: typer.Context,
     choice: TaskChoice,
-    priority: Annotated[int | None, typer.Option(min=0, max=9, help="Higher runs first.")] = None,
-    every: Annotated[
-        str | None,
-        typer.Option(
-            metavar="6h|default",
-            help="Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.",
-        ),
-    ] = None,
-    popularity: Annotated[
-        float | None, typer.Option(help="Breaks ties between tasks: higher runs first.")
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(min=0, max=1000, help="Retries of a visit.")
-    ] = None,
-    render: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|always|never|default",
-            help="Render pages in a browser: those without a price (auto), always, or never;"
-            " `default`: the setting of the domain.",
-        ),
-    ] = None,
+    priority: int | None = option("Higher runs first.", min=0, max=9),
+    every: str | None = option(
+        "Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.", metavar="6h|default"
+    ),
+    popularity: float | None = option("Breaks ties between tasks: higher runs first."),
+    retries: int | None = option("Retries of a visit.", min=0, max=1000),
+    render: str | None = option(
+        "Render pages in a browser: those without a price (auto), always, or never;"
+        " `default`: the setting of the domain.",
+        metavar="auto|always|never|default",
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Change the priority, interval, popularity, retries or rendering of tasks."""
