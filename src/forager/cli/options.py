@@ -76,7 +76,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_signature(
-    run: Callable[..., None], command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+    run: Callable[..., None], command: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """Give `run` the name and help of `command`, and these parameters."""
     functools.update_wrapper(run, command)

@@ -9,7 +9,7 @@ import typer
 from forager.cli import output
 from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of, option
 from forager.cli.output import counted, distance, duration, long_time, on_one_line
-from forager.cli.running import confirm, run, with_queue
+from forager.cli.running import Here, answers, confirm, run, with_services
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
-    page = with_queue(
+    page = with_services(
         context,
-        lambda queue: queue.list_jobs(
+        lambda here: here.queue.list_jobs(
             statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
         ),
     )
     if as_json:
-        output.show_page(page.items, page.next_cursor)
-        return
+        return output.show_page(page.items, page.next_cursor)
     if page.items:
         output.show_rows(_used_columns(page.items), page.items)
-    _say_what_is_missing(page.items, page.next_cursor, filtered=bool(status or kind or source))
+    filtered = bool(status or kind or source)
+    return _say_what_is_missing(page.items, page.next_cursor, filtered=filtered)
 
 
 def _note(job: Job) -> str:
@@ -199,29 +199,19 @@ def events(
         cut = page and await queue.events(found, after=page[-1].id, limit=1)
         return page, page[-1].id if cut else None
 
-    page, next_cursor = with_queue(context, ask)
+    page, next_cursor = with_services(context, lambda here: ask(here.queue))
     if as_json:
-        output.show_page(page, next_cursor)
-        return
+        return output.show_page(page, next_cursor)
     if page:
         output.show_rows(_EVENT_COLUMNS, page)
     else:
         output.note("No events after this one.")
     if next_cursor is not None:
         output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
+    return None
 
 
-@app.command()
-def work(context: typer.Context, as_json: AsJson = False) -> None:
-    """Count jobs by state, with their remaining work."""
-
-    async def ask(queue: Queue) -> dict[str, Any]:
-        return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}
-
-    answer = with_queue(context, ask)
-    if as_json:
-        output.show_json(answer)
-        return
+def _show_work(answer: dict[str, Any]) -> None:
     left = {row.status: row for row in answer["pending_work"]}
     rows = [
         (
@@ -233,6 +223,14 @@ def work(context: typer.Context, as_json: AsJson = False) -> None:
         for status, count in answer["counts"].items()
     ]
     output.show_table("STATUS, JOBS>, WORK LEFT>, OLDEST", rows)
+
+
+@app.command()
+@answers(_show_work)
+async def work(here: Here) -> object:
+    """Count jobs by state, with their remaining work."""
+    queue = here.queue
+    return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}
 
 
 @app.command()
@@ -248,7 +246,7 @@ def prune(
     settings = flags_of(context).load()
     days = settings.prune_after_days if older_than_days is None else older_than_days
     confirm(f"Delete all finished jobs older than {days:g} days?", yes=yes)
-    deleted = with_queue(context, lambda queue: queue.prune(older_than=days * 86400))
+    deleted = with_services(context, lambda here: here.queue.prune(older_than=days * 86400))
     if as_json:
         output.show_json({"deleted": deleted})
     else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,10 @@ from forager.cli.output import (
     note,
     say,
     show_json,
-    show_list,
     show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, lists, with_database, with_services
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -107,8 +106,6 @@ def _document(report: CostReport) -> dict[str, Any]:
 
 
 def _line(line: CostLine) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
 
 
@@ -135,9 +132,6 @@ def _show(report: CostReport) -> None:
     )
     if report.is_cut:
         note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")
-
-
-Answer = TypeVar("Answer")
 
 
 app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
@@ -170,7 +164,7 @@ def add(
             await proxies.set(proxy["id"], changes)
         return added, failures
 
-    added, failures = with_proxies(context, add_all)
+    added, failures = with_services(context, lambda here: add_all(here.proxies))
     if as_json:
         show_json({"added": added, "failed": len(failures)})
     else:
@@ -180,17 +174,47 @@ def add(
         raise typer.Exit(failures[0].exit_code)
 
 
+def _record_url(record: ProxyRecord) -> str:
+    from forager.fetch.proxies.record import shown_address
+
+    return shown_address(
+        record.scheme, record.host, record.port, record.username, record.has_password
+    )
+
+
+def _shown(record: ProxyRecord) -> dict[str, Any]:
+    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
+    values = asdict(record) | {"cost_amount": amount}
+    return {"url": _record_url(record), "state": record.state, **values}
+
+
+_RECORD_COLUMNS: Columns = {
+    "ID>": "id",
+    "PROXY": _record_url,
+    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
+    "OK>": "success_count",
+    "FAILED>": "failure_count",
+    "AVERAGE>": lambda record: (
+        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
+    ),
+    "LAST USED": "last_used_at",
+    "REGION": "region",
+    "COSTS>": lambda record: record.cost and str(record.cost),
+    "WHY OFF": "disabled_reason",
+}
+
+
 @app.command("list")
-def list_(
-    context: typer.Context,
+@lists(
+    _RECORD_COLUMNS, none="There are no proxies. `forager proxies add` adds one.", document=_shown
+)
+async def list_(
+    here: Here,
     limit: Limit = 100,
     cursor: int = option("Return proxies after this ID.", default=0, min=0, max=2**63 - 1),
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List proxies with their health."""
-    page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
-    none = "There are no proxies. `forager proxies add` adds one."
-    return show_list(page, as_json, _RECORD_COLUMNS, none=none, document=_shown)
+    return await here.proxies.page(limit=limit, after=cursor)
 
 
 @app.command("test")
@@ -207,7 +231,7 @@ def check(
 ) -> None:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
     options = _client_options(context, allow_private)
-    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
+    tested = with_services(context, lambda here: _test(here.proxies, which, url, options))
     if as_json:
         show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
     else:
@@ -233,7 +257,7 @@ def set_(
     async def set_all(proxies: Proxies) -> list[ProxyRecord]:
         return [await proxies.set(proxy_id, changes) for proxy_id in ids]
 
-    changed = with_proxies(context, set_all)
+    changed = with_services(context, lambda here: set_all(here.proxies))
     if as_json:
         show_json({"items": [_shown(record) for record in changed]})
         return
@@ -266,13 +290,6 @@ def disable(
 def remove(context: typer.Context, ids: ProxyIds) -> None:
     """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
-
-
-def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
-    from forager.fetch.proxies.service import Proxies
-    from forager.secrets import Vault
-
-    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
 
 
 def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -369,15 +386,7 @@ def _each(
             record = await change(proxies, proxy_id)
             say(f"{done} proxy {record.id}: {_record_url(record)}")
 
-    with_proxies(context, change_all)
-
-
-def _record_url(record: ProxyRecord) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        record.scheme, record.host, record.port, record.username, record.has_password
-    )
+    with_services(context, lambda here: change_all(here.proxies))
 
 
 def _spec_url(spec: ProxySpec) -> str:
@@ -388,30 +397,8 @@ def _spec_url(spec: ProxySpec) -> str:
     )
 
 
-def _shown(record: ProxyRecord) -> dict[str, Any]:
-    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
-    values = asdict(record) | {"cost_amount": amount}
-    return {"url": _record_url(record), "state": record.state, **values}
-
-
 def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-_RECORD_COLUMNS: Columns = {
-    "ID>": "id",
-    "PROXY": _record_url,
-    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
-    "OK>": "success_count",
-    "FAILED>": "failure_count",
-    "AVERAGE>": lambda record: (
-        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
-    ),
-    "LAST USED": "last_used_at",
-    "REGION": "region",
-    "COSTS>": lambda record: record.cost and str(record.cost),
-    "WHY OFF": "disabled_reason",
-}
 
 
 def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:

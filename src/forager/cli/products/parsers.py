@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
-from forager.cli.output import Steps, note, show_json, show_list
-from forager.cli.running import with_database
+from forager.cli.output import Steps, note, show_json
+from forager.cli.products import parser_views as views
+from forager.cli.running import Here, lists, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -46,27 +47,21 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def rates(
-    context: typer.Context,
+@lists(
+    views.RATE_COLUMNS,
+    none="No pages were parsed in the last seven days.",
+    document=views.rate_fields,
+)
+async def rates(
+    here: Here,
     domain: str | None = option("Only this domain."),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Show the success rate of each version per domain: last 100 pages, last 7 days."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rates import list_rates
 
-    page = with_database(
-        context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
-    )
-    return show_list(
-        page,
-        as_json,
-        views.RATE_COLUMNS,
-        none="No pages were parsed in the last seven days.",
-        document=views.rate_fields,
-    )
+    return await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
 
 
 @app.command()

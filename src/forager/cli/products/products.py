@@ -24,8 +24,9 @@ from forager.cli.output import (
     show_table,
     silence_stdout,
 )
+from forager.cli.products import product_views as views
 from forager.cli.products.products_track import track
-from forager.cli.running import confirm, with_database
+from forager.cli.running import Here, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -215,37 +216,30 @@ def list_(
 
 
 @app.command()
-def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
+@answers(views.show_details)
+async def show(here: Here, product: Which) -> object:
     """Show all data of one product, with the confidence of each field."""
-    from forager.cli.products import product_views as views
     from forager.products.service import show_product
 
-    found = with_database(context, lambda db, _: show_product(db, product))
-    return show_json(found) if as_json else views.show_details(found)
+    return await show_product(here.database, product)
 
 
 @app.command()
-def history(
-    context: typer.Context,
+@lists(views.show_history, none="No change is known of that time.")
+async def history(
+    here: Here,
     product: Which,
     variant: str | None = option("Only this variant, by SKU, GTIN, URL or name."),
     since: str | None = option("Only changes since this time: 30d, 2026-01-31.", metavar="WHEN"),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Show the price history of a product, newest first, with a small chart."""
-    from forager.cli.products import product_views as views
     from forager.products.price_history import price_history
 
-    page = with_database(
-        context,
-        lambda db, _: price_history(
-            db, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
-        ),
+    return await price_history(
+        here.database, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
     )
-    none = "No change is known of that time."
-    return show_list(page, as_json, views.show_history, none=none)
 
 
 @app.command()
@@ -344,19 +338,17 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
 
 
 @app.command()
-def offers(
-    context: typer.Context,
+@answers(views.OFFER_COLUMNS)
+async def offers(
+    here: Here,
     which: Annotated[
         str, typer.Argument(metavar="GTIN|PRODUCT", help="GTIN, or product ID or URL.")
     ],
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Compare the offers of the same article in all shops, cheapest first."""
-    from forager.cli.products import product_views as views
     from forager.products.offers import compare_offers
 
-    found = with_database(context, lambda db, _: compare_offers(db, which))
-    return show_json(found) if as_json else show_rows(views.OFFER_COLUMNS, found)
+    return await compare_offers(here.database, which)
 
 
 @app.command()
@@ -404,10 +396,9 @@ def image(
 
 
 @app.command()
-def stats(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(views.show_stats)
+async def stats(here: Here) -> object:
     """Show statistics of all products."""
-    from forager.cli.products import product_views as views
     from forager.products.service import product_stats
 
-    found = with_database(context, lambda db, _: product_stats(db))
-    return show_json(found) if as_json else views.show_stats(found)
+    return await product_stats(here.database)

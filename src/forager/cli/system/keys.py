@@ -20,7 +20,7 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, with_database
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey
@@ -106,12 +106,12 @@ def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+@answers(lambda found: f"{found.id} ({found.name}) is revoked")
+async def revoke(here: Here, key: KeyId) -> object:
     """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 
-    found = with_database(context, lambda db, _: revoke_key(db, key))
-    return show_json(found) if as_json else say(f"{found.id} ({found.name}) is revoked")
+    return await revoke_key(here.database, key)
 
 
 @app.command("set-quota")
