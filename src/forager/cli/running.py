@@ -56,10 +56,10 @@ class Here:
 
     @property
     def queue(self) -> Queue:
-        from forager.jobs.kinds import load_kinds
+        from forager.jobs.kinds import import_modules
         from forager.jobs.queue import Queue
 
-        load_kinds(self.settings.job_modules)
+        import_modules(self.settings.job_modules)
         return Queue(self.database, self.settings)
 
     @property

@@ -25,8 +25,9 @@ from forager.crawl.settlement import Outcome
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from forager.archive.reader import ExportReport
     from forager.archive.record import Codec
-    from forager.crawl.export.export import Export, Exported
+    from forager.crawl.export.export import Export
     from forager.db.database import Database
     from forager.settings import Settings
 
@@ -149,7 +150,7 @@ def _export_job(
 
 async def _export(
     database: Database, settings: Settings, job: str, wanted: Export, output: str, *, force: bool
-) -> Exported:
+) -> ExportReport:
     from forager.archive.options import archive_options
     from forager.crawl.export.export import export_job, export_size
     from forager.jobs.lifecycle import Status
@@ -178,7 +179,7 @@ def _place(output: str) -> str:
     return "standard output" if output == STDOUT else output
 
 
-def _report(exported: Exported, output: str) -> None:
+def _report(exported: ExportReport, output: str) -> None:
     note(f"{counted(exported.written, 'record')} written to {_place(output)}.")
     if exported.missed:
         complain(

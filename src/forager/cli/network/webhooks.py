@@ -27,7 +27,7 @@ from forager.cli.running import Here, answers, confirm, lists, with_database, wi
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.webhooks.service import Changed, Issued
+    from forager.webhooks.service import Issued
     from forager.webhooks.webhook import Delivery, Webhook
 
 
@@ -320,11 +320,9 @@ def _secret(file: Path | None) -> str | None:
         raise InvalidInput("a secret consists of ASCII characters") from None
 
 
-def _show_changed(changed: Changed, as_json: bool) -> None:
-    from forager.webhooks.service import Issued
-
+def _show_changed(changed: Issued, as_json: bool) -> None:
     if changed.secret is not None:
-        return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
+        return _show_issued(changed, "changed", as_json)
     return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
 
 

@@ -87,17 +87,17 @@ async def _track(
     terms: Terms,
     allow_private: bool,
 ) -> Tracked:
-    from forager.tasks.imports import read_wishes
-    from forager.tasks.tracking_request import Wish
+    from forager.tasks.imports import read_requests
+    from forager.tasks.tracking_request import TrackRequest
 
     with ExitStack() as files:
         wishes = (
-            (Wish(number, url) for number, url in enumerate(urls, start=1))
+            (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
             if file is None
-            else read_wishes(files.enter_context(_opened(file)), file)
+            else read_requests(files.enter_context(_opened(file)), file)
         )
         refused = files.enter_context(_refused_into(errors))
-        return await tasks.track_wishes(
+        return await tasks.track_requests(
             wishes,
             terms=terms,
             allow_private=allow_private,

@@ -85,7 +85,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Read every record, and compare files, rows and references with each other."""
-    from forager.archive.audit import audit, mend
+    from forager.archive.audit import audit, repair
 
     if sample is not None:
         if fix or segments:
@@ -107,7 +107,7 @@ def verify(
                 views.show_findings(result.mendable)
             confirm(views.mending_question(result.mendable), yes=yes)
             for finding in result.mendable:
-                done = await mend(archive.database, archive.storage, finding)
+                done = await repair(archive.database, archive.storage, finding)
                 result.mended[finding.segment] = done
         return result
 
