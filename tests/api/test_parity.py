@@ -102,7 +102,8 @@ def test_services_name_actions_as_data() -> None:
 def _is_action(node: ast.AST) -> TypeGuard[ast.Call]:
     return (
         isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "action"
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "action"
         and isinstance(node.args[0], ast.Constant)
     )
 
