@@ -23,6 +23,8 @@ from forager.settings import Settings
 log = get_logger("documents.search")
 
 INTERVAL = 30.0
+# seconds in which an index over millions of vectors is made
+INDEXING = 4 * 3600.0
 # documents whose sections are embedded in one step
 CHUNK = 50
 BATCH = 256
@@ -65,7 +67,10 @@ class Embedding:
         for start in range(0, len(sections), BATCH):
             batch = sections[start : start + BATCH]
             vectors += await embedder.embed([_text(section) for section in batch])
-        await self._write(embedder, sections, vectors)
+        if sections:
+            await self._write(embedder, sections, vectors)
+        elif is_current:
+            await self._maintain()
         return len(sections)
 
     async def run(self) -> None:
@@ -84,14 +89,15 @@ class Embedding:
         self, embedder: Embedder, sections: Sequence[SectionText], vectors: list[list[float]]
     ) -> None:
         async with self._database.transaction() as connection:
-            if vectors and await store.select_model(connection) != embedder.name:
+            if await store.select_model(connection) != embedder.name:
                 await store.create_vectors(connection, embedder.name, len(vectors[0]))
-            if vectors:
-                keys = [(each.document_id, each.position) for each in sections]
-                await store.insert_vectors(connection, keys, vectors)
-            elif await store.select_model(connection) is not None:
-                await store.delete_orphaned_vectors(connection, CHUNK)
-                await store.create_index_if_large(connection)
+            keys = [(each.document_id, each.position) for each in sections]
+            await store.insert_vectors(connection, keys, vectors)
+
+    async def _maintain(self) -> None:
+        await self._database.run(store.delete_orphaned_vectors, CHUNK)
+        async with self._database.answering_within(INDEXING).transaction() as connection:
+            await store.create_index_if_large(connection)
 
 
 def _text(section: SectionText) -> str:
