@@ -174,11 +174,12 @@ def test_pages_are_ordered_by_the_scaled_scores_of_both_rankings() -> None:
             for name, score in scores.items()
         ]
 
-    def order(words: list[Candidate], meaning: list[Candidate]) -> str:
-        return "".join(chr(each.document_id) for each in module.fuse(words, meaning))
+    def order(words: list[Candidate], meaning: list[Candidate], weight: float = 1.0) -> str:
+        return "".join(chr(each.document_id) for each in module.fuse(words, meaning, weight))
 
     # a clearly best page stays first, though others are in both rankings
     assert order(ranked(a=3.0, b=1.2, c=1.0), ranked(d=0.7, b=0.45, c=0.4))[:2] == "ad"
     assert order(ranked(a=3.0, b=2.9, c=1.0), ranked(b=0.7, c=0.4)) == "bac"
+    assert order(ranked(a=3.0, b=2.0, c=1.0), ranked(b=0.7, c=0.4), weight=0.4) == "abc"
     # a page alone in its ranking is neither the best nor the worst
     assert order(ranked(a=1.0), ranked(b=0.7, c=0.4, d=0.3)) == "bacd"
