@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import Force
+from forager.cli.options import Force, option
 from forager.cli.output import (
     STDOUT,
     Steps,
@@ -55,35 +55,24 @@ def export(
             help="Job ID or a unique prefix; for markdown, llms and llms-full a source.",
         ),
     ],
-    format_: Annotated[
-        Format, typer.Option("--format", "-f", help="Output format.")
-    ] = Format.JSONL,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Output file; - for standard output. With"
-            " --format markdown, a name without .jsonl is a folder.",
-        ),
-    ] = STDOUT,
-    outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
-    ] = None,
-    body: Annotated[
-        bool,
-        typer.Option(
-            "--body",
-            help="Add each response body as the server sent it, such as HTML (jsonl, parquet).",
-        ),
-    ] = False,
-    generation: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=2**31 - 1, help="Generation of the source.", show_default="published"
-        ),
-    ] = None,
+    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
+    output: str = option(
+        "Output file; - for standard output. With"
+        " --format markdown, a name without .jsonl is a folder.",
+        "--output",
+        "-o",
+        default=STDOUT,
+        metavar="FILE",
+    ),
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    body: bool = option(
+        "Add each response body as the server sent it, such as HTML (jsonl, parquet).",
+        "--body",
+        default=False,
+    ),
+    generation: int | None = option(
+        "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
+    ),
     force: Force = False,
 ) -> None:
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
