@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
 from products.rows import add_product
+from servers.certificates import Authority
 
 ADDRESS = "mailto:me@example.org"
 ALERT = {
@@ -127,6 +129,50 @@ async def test_temporary_errors_are_retried_and_permanent_ones_are_not(
     assert len({message["Message-ID"] for message in server.got}) == 1
 
 
+@pytest.fixture(params=["smtp", "smtps"])
+async def encrypted(
+    request: pytest.FixtureRequest, tmp_path: Path, settings: Settings
+) -> AsyncIterator[tuple[MailServer, Settings, Path]]:
+    """A server that accepts logins over TLS only, its settings, and the file of its authority."""
+    mail, authority = MailServer(), Authority(tmp_path)
+    tls = authority.server_context("localhost")
+    starttls = {"tls_context": tls, "require_starttls": True} if request.param == "smtp" else {}
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: SMTP(mail, authenticator=mail.accepts, hostname="mail.test", **starttls),
+        "127.0.0.1",
+        0,
+        ssl=None if starttls else tls,
+    )
+    port = listening.sockets[0].getsockname()[1]
+    url = SecretStr(f"{request.param}://me:pa%20ss%2Fword@localhost:{port}")
+    changes = {"smtp_url": url, "smtp_from": "forager@shop.example"}
+    yield mail, settings.model_copy(update=changes), authority.trusted_file()
+    listening.close()
+
+
+async def test_messages_and_passwords_are_sent_over_tls(
+    database: Database,
+    webhooks: Webhooks,
+    encrypted: tuple[MailServer, Settings, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, settings, authority = encrypted
+    webhook = (await webhooks.add(NewWebhook(ADDRESS))).webhook
+    await happen(database)
+    # the authority is unknown to this machine
+    assert await Deliverer(database, settings).run_once() == 0
+    [waiting] = (await webhooks.deliveries(webhook.id)).items
+    assert (waiting.attempts, waiting.given_up_at, server.got) == (1, None, [])
+    assert waiting.next_attempt_at > waiting.created_at
+    assert waiting.last_error is not None
+    assert waiting.last_error.startswith("the certificate of the mail server is not valid: ")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    await webhooks.retry(webhook.id)
+    assert await Deliverer(database, settings).run_once() == 1
+    [message] = server.got
+    assert message["Subject"] == "Price alert: Product 1 now 39.90 EUR"
+
+
 @pytest.mark.parametrize("password", ["wrong", "p%C3%A4ss"])
 async def test_a_refused_login_is_retried_later(
     database: Database, webhooks: Webhooks, mail_settings: Settings, password: str
@@ -139,7 +185,8 @@ async def test_a_refused_login_is_retried_later(
     assert await Deliverer(database, settings).run_once() == 0
     [waiting] = (await webhooks.deliveries(webhook.id)).items
     assert (waiting.attempts, waiting.given_up_at) == (1, None)
-    assert waiting.last_error
+    assert waiting.next_attempt_at > waiting.created_at
+    assert waiting.last_error == "the mail server refused the user name or password: 535"
 
 
 async def test_each_test_message_is_another_one_for_mail_programs(

@@ -125,9 +125,11 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
 def nice_top(values: Iterable[float]) -> float:
     """The end of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten.
 
-    Half of it is a round number as well.
+    Half of it is a round number as well, and a whole one where all values are whole.
     """
-    largest = max(values, default=0)
+    known = list(values)
+    least = 2 if all(value % 1 == 0 for value in known) else 0
+    largest = max([*known, least])
     if not SMALLEST < largest < math.inf:
         return 1
     power = 10.0 ** math.floor(math.log10(largest))

@@ -31,6 +31,7 @@ JOB_EVENTS = {
     "retry": "retried",
     "retry failed": "failed URLs retried",
 }
+HTTP_NAMES = {"http": "HTTP", "http_client": "HTTP 4xx", "http_server": "HTTP 5xx"}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -62,11 +63,13 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 7 min: the two largest units that say something."""
+    """4000 as 1 h 6 min: the two largest units that say something."""
     if seconds is None:
         return MISSING
-    if seconds < 1:
-        return "less than 1 s" if seconds > 0 else "0 s"
+    if 0 < seconds < 1:
+        return f"{max(1, round(1000 * seconds))} ms"
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     left, parts = round(seconds), []
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         amount, left = divmod(left, length)
@@ -91,6 +94,11 @@ def percent(share: float | None) -> str:
         return MISSING
     shown = 100 * share
     return f"{shown:.1f} %" if 0 < shown < 10 else f"{shown:.0f} %"
+
+
+def change(value: float | Decimal) -> str:
+    """A change in percent, with its sign: -4.81 as -4.8 %."""
+    return f"{value:+.1f}".removesuffix(".0") + " %"
 
 
 def moment(value: datetime | None) -> str:
@@ -118,7 +126,9 @@ def short_id(value: UUID | str) -> str:
 
 
 def words(value: str) -> str:
-    """A name from the code as words: `http_client` as http client, `http_404` as 404 Not Found."""
+    """A name from the code as words: `in_stock` as in stock, `http_404` as 404 Not Found."""
+    if value in HTTP_NAMES:
+        return HTTP_NAMES[value]
     if (status := value.removeprefix("http_")).isdecimal() and status != value:
         with contextlib.suppress(ValueError):
             return f"{status} {HTTPStatus(int(status)).phrase}"
@@ -180,6 +190,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "interval": interval_text,
     "money": money,
     "percent": percent,
+    "change": change,
     "moment": moment,
     "when": when,
     "day": day,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,11 +99,15 @@ def _price(entry: PriceEntry, currency: str | None) -> float | None:
 
 
 def _scale(prices: Sequence[float]) -> Scale:
-    if not prices:
-        return Scale(0.0, 1.0)
-    low, high = min(prices), max(prices)
-    room = (high - low) * 0.15 or high * 0.1 or 1.0
-    return Scale(max(0.0, low - room), high + room)
+    """Two steps of a round size that hold all prices, so that each label is a round number."""
+    low, high = min(prices, default=0.0), max(prices, default=0.0)
+    step = (high - low) / 2 or high / 10 or 0.5
+    power = 10.0 ** math.floor(math.log10(step))
+    for step in (size * scale * power for scale in (1, 10) for size in (1, 2, 2.5, 5)):
+        start = math.floor(low / step) * step
+        if start <= low and high <= start + 2 * step:
+            return Scale(start, start + 2 * step)
+    return Scale(low, high + 1)
 
 
 def _lines(steps: Sequence[Step], scale: Scale) -> Markup:

@@ -9,7 +9,7 @@ from typing import Any
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.history import KINDS, list_moves
-from forager.web.formats import counted, money, percent, words
+from forager.web.formats import change, counted, money, percent, words
 from forager.web.forms import Form
 from forager.web.page import Page, asked, following, new_router, page
 from forager.web.visit import Reads, Visit
@@ -116,8 +116,8 @@ def _variant(payload: Mapping[str, Any]) -> str:
 def _price_change(payload: Mapping[str, Any]) -> str:
     old = _money(payload, "old", payload.get("old_currency")) or "no price"
     new = _money(payload, "new") or "no price"
-    change = payload.get("percent")
-    return f"{old}{ARROW}{new}" + (f" ({float(change):+.3g} %)" if change is not None else "")
+    moved = payload.get("percent")
+    return f"{old}{ARROW}{new}" + (f" ({change(float(moved))})" if moved is not None else "")
 
 
 def _money(payload: Mapping[str, Any], name: str, currency: str | None = None) -> str:
