@@ -68,7 +68,7 @@ def test_what_is_drawn_is_said_and_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     drawn = str(price_chart([entry(1, "8", hostile, hostile), entry(2, "9", None)], NOW))
     assert "<script" not in drawn
-    assert "availability not said" in drawn
+    assert "availability unknown" in drawn
     sold_out = str(price_chart([entry(1, "8", "out_of_stock"), entry(4, "10")], NOW))
     assert "now EUR\N{NO-BREAK SPACE}8.00" in sold_out
     assert 'class="fill-d"' in sold_out

@@ -54,10 +54,13 @@ class MailServer:
 
     def accepts(self, *given: Any) -> AuthResult:
         login = given[-1]
-        return AuthResult(success=(login.login, login.password) == (b"me", b"pa ss/word"))
+        is_known = (login.login, login.password) == (b"me", b"pa ss/word")
+        # `handled` would mean that a refusal was sent already
+        return AuthResult(success=is_known, handled=is_known)
 
-    def protocol(self) -> SMTP:
-        return SMTP(self, authenticator=self.accepts, auth_require_tls=False, hostname="mail.test")
+    def protocol(self, **tls: Any) -> SMTP:
+        options = tls or {"auth_require_tls": False}
+        return SMTP(self, authenticator=self.accepts, hostname="mail.test", **options)
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ async def encrypted(
     tls = authority.server_context("localhost")
     starttls = {"tls_context": tls, "require_starttls": True} if request.param == "smtp" else {}
     listening = await asyncio.get_running_loop().create_server(
-        lambda: SMTP(mail, authenticator=mail.accepts, hostname="mail.test", **starttls),
+        lambda: mail.protocol(**starttls),
         "127.0.0.1",
         0,
         ssl=None if starttls else tls,
@@ -173,9 +176,15 @@ async def test_messages_and_passwords_are_sent_over_tls(
     assert message["Subject"] == "Price alert: Product 1 now 39.90 EUR"
 
 
-@pytest.mark.parametrize("password", ["wrong", "p%C3%A4ss"])
+@pytest.mark.parametrize(
+    ("password", "error"),
+    [
+        ("wrong", "the mail server refused the user name or password: 535"),
+        ("p%C3%A4ss", "the user name or password for the mail server has characters other than"),
+    ],
+)
 async def test_a_refused_login_is_retried_later(
-    database: Database, webhooks: Webhooks, mail_settings: Settings, password: str
+    database: Database, webhooks: Webhooks, mail_settings: Settings, password: str, error: str
 ) -> None:
     assert mail_settings.smtp_url is not None
     url = mail_settings.smtp_url.get_secret_value().replace("pa%20ss%2Fword", password)
@@ -186,7 +195,7 @@ async def test_a_refused_login_is_retried_later(
     [waiting] = (await webhooks.deliveries(webhook.id)).items
     assert (waiting.attempts, waiting.given_up_at) == (1, None)
     assert waiting.next_attempt_at > waiting.created_at
-    assert waiting.last_error == "the mail server refused the user name or password: 535"
+    assert (waiting.last_error or "").startswith(error)
 
 
 async def test_each_test_message_is_another_one_for_mail_programs(

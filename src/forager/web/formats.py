@@ -107,7 +107,7 @@ def moment(value: datetime | None) -> str:
 
 
 def when(value: datetime | None) -> Markup:
-    """A time that the page's script turns into "3 min ago", and shows in full when asked."""
+    """A time that the script shows as "3 min ago", with the exact local time as a tooltip."""
     if value is None:
         return Markup("\N{EN DASH}")
     exact = value.astimezone(UTC)
@@ -121,7 +121,7 @@ def day(value: datetime | None) -> str:
 
 
 def short_id(value: UUID | str) -> str:
-    """The end of an id: the beginnings of ids of one minute are all the same."""
+    """The end of an ID: IDs of the same minute begin alike."""
     return str(value)[-12:]
 
 
@@ -141,13 +141,13 @@ def job_event(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The beginning in upper case, unless it is an address or a name of a host."""
+    """Capitalize a text, unless it begins with a URL or a host name."""
     first = text.partition(" ")[0]
     return text if "." in first or ":" in first else f"{text[:1].upper()}{text[1:]}"
 
 
 def actor(name: str) -> str:
-    """Who moved a job: of a worker's id the end tells it from others."""
+    """The actor of a job event; of a worker's ID only the end, which differs between workers."""
     who, _, rest = name.partition(" ")
     try:
         return f"{who} …{short_id(UUID(rest))}"

@@ -1,7 +1,7 @@
 """How a page and an action are declared.
 
-A page is a function that loads what its template shows. The same address, asked for as
-`text/event-stream`, is the page's stream: the function is called again and again, and the blocks
+A page is a function that loads the values of its template. A request for the same URL that accepts
+`text/event-stream` gets the stream of the page: the function is called repeatedly, and the blocks
 of its template whose names begin with `live_` are sent when they have changed.
 """
 
@@ -37,10 +37,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action was done: what to say, and where to look next.
+    """The outcome of an action: the message, and the page to show next.
 
-    A script stays on its page unless `leaves` is set; without scripts it is always `to`. `failed`:
-    what was tried did not work, though nothing was wrong with the request.
+    A script stays on its page unless `leaves` is set; without scripts the next page is always `to`.
+    `failed`: the action did not succeed, though the request was valid.
     """
 
     text: str
@@ -171,7 +171,7 @@ def _back(request: Request) -> str:
 
 
 def asked(visit: Visit) -> Form:
-    """The fields of the address; those that a person left empty are as if they were not there."""
+    """The fields of the URL; empty ones are omitted."""
     return parse_form(visit.request.url.query.encode())
 
 
@@ -181,7 +181,7 @@ def following(visit: Visit, cursor: str | None) -> str | None:
 
 
 def with_query(visit: Visit, **changes: str) -> str:
-    """This page with other fields in its address; a list starts anew unless a cursor is given."""
+    """This page with other fields in its URL; a list starts at its first page without a cursor."""
     given = visit.request.query_params.multi_items()
     kept = [(name, value) for name, value in given if name not in {*changes, "cursor"} and value]
     fields = [*kept, *((name, value) for name, value in changes.items() if value)]
@@ -231,9 +231,9 @@ def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
 async def remembered(
     visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object
 ) -> Remembrance:
-    """What a page shows, kept for as long as its cost deserves; only for what all may see.
+    """What a page shows, cached for a time that grows with its cost; only for public data.
 
-    `stand` is what is cheap to read and tells that the rest has changed: then it is made anew.
+    `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """
     key = (visit.request.url.path, str(visit.request.query_params), *stand)
     return await visit.here.remembered.look(key, make)

@@ -1,4 +1,4 @@
-"""The price of a product over time: a line of steps, and below it when it could be bought."""
+"""The price of a product over time: a line of steps, and its availability below."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Scale:
 
 
 def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
-    """`until` is when the product was last seen: what came after that is not known."""
+    """`until` is when the product was last seen; later prices are unknown."""
     entries = list(reversed(newest_first))
     if not entries:
         return Markup("")
@@ -101,11 +101,13 @@ def _price(entry: PriceEntry, currency: str | None) -> float | None:
 def _scale(prices: Sequence[float]) -> Scale:
     """Two steps of a round size that hold all prices, so that each label is a round number."""
     low, high = min(prices, default=0.0), max(prices, default=0.0)
-    step = (high - low) / 2 or high / 10 or 0.5
-    power = 10.0 ** math.floor(math.log10(step))
-    for step in (size * scale * power for scale in (1, 10) for size in (1, 2, 2.5, 5)):
-        start = math.floor(low / step) * step
-        if start <= low and high <= start + 2 * step:
+    least = (high - low) / 2 or high / 10 or 0.5
+    power = 10.0 ** math.floor(math.log10(least))
+    steps = (size * scale * power for scale in (1, 10) for size in (1, 2, 2.5, 5))
+    for step in (each for each in steps if each >= least):
+        # a single price is in the middle
+        start = math.floor(max(0.0, low - (step / 2 if low == high else 0)) / step) * step
+        if high <= start + 2 * step:
             return Scale(start, start + 2 * step)
     return Scale(low, high + 1)
 
@@ -157,7 +159,7 @@ def _axis(scale: Scale, currency: str | None) -> Markup:
 def _legend(steps: Sequence[Step]) -> Markup:
     seen = dict.fromkeys(step.entry.availability for step in steps)
     return legend(
-        [(words(each or "availability not said"), TONES.get(each or "", UNKNOWN)) for each in seen]
+        [(words(each or "availability unknown"), TONES.get(each or "", UNKNOWN)) for each in seen]
     )
 
 

@@ -1,4 +1,4 @@
-"""Templates to pages. Everything is escaped: what was crawled is text, whatever it looks like."""
+"""Pages from templates. All values are escaped: crawled content is text."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def live_blocks(visit: Visit, template: str, values: Mapping[str, object]) -> di
 def bare_page(
     request: Request, template: str, values: Mapping[str, object], *, status: int = 200
 ) -> Response:
-    """A page for somebody of whom nothing is known."""
+    """A page for a visitor without a session."""
     return HTMLResponse(
         environment().get_template(template).render(values, request=request), status
     )

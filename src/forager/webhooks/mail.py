@@ -109,6 +109,8 @@ class Mailer:
 def _failure(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate of the mail server is not valid: {error.verify_message}"
+    if isinstance(error, UnicodeEncodeError):
+        return "the user name or password for the mail server has characters other than ASCII"
     return f"the mail server failed: {readable(str(error) or type(error).__name__)}"
 
 

@@ -114,7 +114,7 @@ def _export_pages(
     from forager.documents.export import PageFormat, export_folder, export_parts
 
     async def write(database: Database, settings: Settings) -> int:
-        export = await _pages_of(database, settings, name, number)
+        export = await pages_of(database, settings, name, number)
         with Steps("exporting", export.pages) as steps:
             if format_ is Format.MARKDOWN and output != STDOUT and not output.endswith(".jsonl"):
                 return await export_folder(
@@ -134,7 +134,7 @@ def _export_pages(
     return note(f"{counted(pages, 'page')} written to {_place(output)}.")
 
 
-async def _pages_of(
+async def pages_of(
     database: Database, settings: Settings, name: str, number: int | None
 ) -> PageExport:
     """The pages of a source, or of a job if no source has this name."""

@@ -169,7 +169,7 @@ router = new_router()
 
 FIELDS = crawl_fields()
 OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
-# a line that says what is wrong with an option
+# a line of a message about an option
 _OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
 
 

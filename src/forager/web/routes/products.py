@@ -219,7 +219,7 @@ _ELSEWHERE = (FieldName.NAME, FieldName.IMAGES, FieldName.VARIANTS)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A field: its value in words, how sure it is (0 to 1), and the place that said so."""
+    """A field: its value as text, its confidence (0 to 1), and its origin on the page."""
 
     name: str
     value: str | None

@@ -50,7 +50,7 @@ async def show(request: Request, here: Here) -> Response:
 
 @router.post("/sign-in", response_model=None)
 async def sign_in(request: Request, here: Here, form: Submitted) -> Response:
-    """No token is asked for: whoever knows a key may sign in, and the origin was checked."""
+    """Sign in with a key. No CSRF token is needed: the key is the proof, the origin was checked."""
     wanted = form.text("next")
     try:
         caller = await authenticate(here.database, form.text("key"))

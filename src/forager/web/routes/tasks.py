@@ -189,7 +189,7 @@ def _total(chosen: Selection, stats: TaskStats) -> int | None:
 
 
 def _is_silent(stats: TaskStats) -> bool:
-    """Tasks are due, and nobody hands them to workers."""
+    """Tasks are due, and no scheduler dispatches them."""
     if not stats.counts[TaskStatus.PENDING]:
         return False
     return stats.ticked_at is None or datetime.now(UTC) - stats.ticked_at > SILENT_AFTER

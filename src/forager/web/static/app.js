@@ -1,4 +1,4 @@
-// The one script of the dashboard: keeps pages up to date, asks before what cannot be undone.
+// Keeps pages up to date, and asks for confirmation before actions that cannot be undone.
 
 const words = document.getElementById("live-words");
 const told = document.getElementById("live-told");
@@ -114,7 +114,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 document.addEventListener("htmx:pushedIntoHistory", open);
 
-// --- what is said after an action -----------------------------------------------------------------
+// --- notices after an action ----------------------------------------------------------------------
 
 const notices = document.getElementById("notices");
 
