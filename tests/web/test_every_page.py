@@ -195,7 +195,7 @@ def unvisited(paths: Collection[str]) -> list[str]:
         route.path
         for router in ROUTERS
         for route in router.routes
-        if isinstance(route, APIRoute) and "GET" in route.methods
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ())
         if not FILES.fullmatch(route.path)
         if not any(route.path_regex.match(path) for path in visited)
     ]

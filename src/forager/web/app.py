@@ -34,14 +34,12 @@ from forager.web.routes import (
     sign_in,
     sources,
     tasks,
-    track,
     webhooks,
 )
 from forager.web.routes.new_crawl import DemoSite
 
 FOR_EVER = "public, max-age=31536000, immutable"
 
-# every module of pages; a new one is added here
 ROUTERS: tuple[APIRouter, ...] = (
     sign_in.router,
     overview.router,
@@ -50,7 +48,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     sources.router,
     search.router,
     products.router,
-    track.router,
     tasks.router,
     errors.router,
     domains.router,

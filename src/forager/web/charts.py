@@ -50,7 +50,7 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
 
 
 def trend_line(values: Sequence[float], label: str) -> Markup:
-    """A small line over the range of the values, for changes that are small beside them."""
+    """A small line whose axis begins at the lowest value."""
     low, high = min(values), max(values)
     spread = (high - low) or 1
     return sparkline([0.05 + (value - low) / spread for value in values], label)

@@ -31,7 +31,16 @@ JOB_EVENTS = {
     "retry": "retried",
     "retry failed": "failed URLs retried",
 }
-HTTP_NAMES = {"http": "HTTP", "http_client": "HTTP 4xx", "http_server": "HTTP 5xx"}
+NAMES = {
+    "http": "HTTP",
+    "http_client": "HTTP 4xx",
+    "http_server": "HTTP 5xx",
+    "gtin": "GTIN",
+    "mpn": "MPN",
+    "sku": "SKU",
+    "product_id": "product ID",
+    "variant_id": "variant ID",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -63,7 +72,7 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 6 min: the two largest units that say something."""
+    """4000 as 1 h 6 min: the two largest units that are not zero."""
     if seconds is None:
         return MISSING
     if 0 < seconds < 1:
@@ -126,9 +135,9 @@ def short_id(value: UUID | str) -> str:
 
 
 def words(value: str) -> str:
-    """A name from the code as words: `in_stock` as in stock, `http_404` as 404 Not Found."""
-    if value in HTTP_NAMES:
-        return HTTP_NAMES[value]
+    """A name of the code as words: `in_stock` as in stock, `http_404` as 404 Not Found."""
+    if value in NAMES:
+        return NAMES[value]
     if (status := value.removeprefix("http_")).isdecimal() and status != value:
         with contextlib.suppress(ValueError):
             return f"{status} {HTTPStatus(int(status)).phrase}"
@@ -136,7 +145,7 @@ def words(value: str) -> str:
 
 
 def job_event(name: str) -> str:
-    """A move of a job as people read it: `claim` as started."""
+    """The label of a job event: `claim` as started."""
     return JOB_EVENTS.get(name, name)
 
 
@@ -161,7 +170,7 @@ def event_kind(kind: str) -> str:
 
 
 def highlighted(text: str, ranges: tuple[tuple[int, int], ...]) -> Markup:
-    """Text with what matched marked; all of it is escaped first."""
+    """Escaped text with the matches marked."""
     parts, at = [], 0
     for start, end in ranges:
         parts += [escape(text[at:start]), Markup("<mark>{}</mark>").format(text[start:end])]

@@ -1,4 +1,4 @@
-"""What the page of a job shows."""
+"""The values of the page of a job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class JobView:
     failures: list[FailureGroup]
     pace: Pace | None
     options: list[tuple[str, str]]
-    # of a running crawl: the URLs processed last, and how its hosts are doing
+    # of a running crawl: the URLs processed last, and the state of its hosts
     latest: list[SettledUrl]
     hosts: list[Domain]
 
@@ -122,7 +122,7 @@ async def load_job(visit: Visit, job: Job) -> JobView:
 
 
 def moves_of(job: Job) -> list[Move]:
-    """What a person may do to the job now, in the order of the buttons."""
+    """The moves that are possible now, in the order of the buttons."""
     possible = moves_by_hand(job.status)
     return [move for move in Move if move.value in possible]
 

@@ -28,7 +28,7 @@ from forager.web.visit import Visit
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A template, and what it shows."""
+    """A template and its values."""
 
     template: str
     values: Mapping[str, object] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Done:
 
 
 class PageRoute(APIRoute):
-    """Answers errors with pages, where the API answers with problems."""
+    """Responds to errors with pages; the API responds with problem documents."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         handle = super().get_route_handler()
@@ -93,7 +93,7 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
 
 
 def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
-    """Declare what a form does; its function has the parameters `visit` and `form`."""
+    """Declare the action of a form; its function has the parameters `visit` and `form`."""
 
     def declare(act: Act) -> Act:
         @functools.wraps(act)
@@ -148,7 +148,7 @@ LONGEST = 1000
 
 
 def unasked(request: Request, form: Form) -> dict[str, object] | None:
-    """What the page with the question shows; None if nothing is left to ask."""
+    """The values of the confirmation page; None if no confirmation is needed."""
     question = form.text("ask") or request.query_params.get("ask", "")
     if not question or form.checked("sure") or wants_fragment(request):
         return None
@@ -176,7 +176,7 @@ def asked(visit: Visit) -> Form:
 
 
 def following(visit: Visit, cursor: str | None) -> str | None:
-    """The same list, from where it was cut; None if it was not."""
+    """The URL of the next page of a list; None on the last page."""
     return None if cursor is None else with_query(visit, cursor=cursor)
 
 
@@ -190,11 +190,11 @@ def with_query(visit: Visit, **changes: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How a list is sorted: the field `sort` of the address, with a minus for descending."""
+    """How a list is sorted: the field `sort` of the URL, with a minus for descending."""
 
     visit: Visit
     value: str
-    # values that the list supports; without any, headers are no links
+    # values that the list supports; without any, headers are plain text
     values: frozenset[str]
 
     @property
@@ -216,13 +216,13 @@ class Order:
 
 
 def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
-    """The order that the address asks for: by one of these columns, in either direction."""
+    """The order of the URL: by one of these columns, in either direction."""
     values = {value for name in names for value in (name, f"-{name}")} if is_possible else ()
     return fixed_order_of(visit, values)
 
 
 def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
-    """The order that the address asks for, of these values; none if it is not among them."""
+    """The order of the URL, if it is one of these values."""
     known = frozenset(values)
     text = visit.request.query_params.get("sort", "")
     return Order(visit, text if text in known else "", known)

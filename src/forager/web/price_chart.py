@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -66,7 +66,7 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
         "{legend}</figure>"
     ).format(
         y=_axis(scale, currency),
-        x=spans([_day(entries[0].recorded_at), _day(_end(entries, until))]),
+        x=_times(entries[0].recorded_at, _end(entries, until)),
         w=WIDTH,
         h=HEIGHT + STRIP,
         label=_summary(entries, currency),
@@ -181,5 +181,7 @@ def _width(step: Step) -> str:
     return short(max(0.5, step.end - step.start))
 
 
-def _day(value: datetime) -> str:
-    return moment(value)[:16]
+def _times(first: datetime, last: datetime) -> Markup:
+    """The beginning, the middle and the end: days, or minutes where the days are few."""
+    length = len("2026-11-16") if last - first > timedelta(days=2) else len("2026-11-16 08:30")
+    return spans(moment(first + (last - first) * share)[:length] for share in (0, 0.5, 1))

@@ -107,7 +107,7 @@ async def list_keys(visit: Administers, cursor: Cursor = None) -> Page:
 
 @action(router, "/keys")
 async def create_key(visit: Administers, form: Submitted) -> Page:
-    """The page with the key is the answer itself: its text must be in no address and no cookie."""
+    """Respond with the key itself, so that it is in no URL and no cookie."""
     days = form.number("days", least=1, most=MAX_DAYS)
     made = await keys.create_key(
         visit.here.database,
