@@ -219,7 +219,6 @@ Known problems:
 - Of Python's genindex.html, 19 % is kept; its index.html was read with all names ignored.
 - The headings lost on rust-doc are the book titles above the main element of each page.
 - Definitions inside tables and quotes stay there and do not become sections.
-- Menus without a descriptive name stay in the text (Node's sidebar of 151 entries).
 - Links in signatures are dropped, because a signature is written as code."""
 
 

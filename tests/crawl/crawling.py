@@ -102,10 +102,10 @@ class Crawls:
         """A crawl from its start to wherever it ends."""
         return await self.go_on(await self.ask(*urls, **options))
 
-    async def go_on(self, job_id: UUID) -> Crawled:
+    async def go_on(self, job_id: UUID, *, renders: bool = False) -> Crawled:
         """Claim a job and run it as far as it goes."""
         worker_id = new_id()
-        [job] = await self.queue.claim(worker_id, kinds=["crawl"], only=job_id)
+        [job] = await self.queue.claim(worker_id, kinds=["crawl"], only=job_id, renders=renders)
         lease = Lease(job.id, job.lease, worker_id)
         self.context = JobContext(job, lease, self.database, self.settings)
         await Runner(self.context, CRAWL, self.queue).run()

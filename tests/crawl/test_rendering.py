@@ -15,8 +15,10 @@ from forager.archive.reader import SegmentScan, read_response
 from forager.archive.segment import ArchiveRef
 from forager.crawl.explain.explanation import explain
 from forager.crawl.report import CrawlWait, crawl_report
+from forager.db.ids import new_id
 from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import FINISHED, Status
+from forager.jobs.workers import Registration
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from render.conftest import require_browser
@@ -160,6 +162,7 @@ async def _check_archive(crawls: Crawls, settings: Settings, url: str) -> None:
     assert b"/data/2" in records["metadata"].block
 
 
+@pytest.mark.long
 async def test_a_runner_killed_while_it_renders_leaves_nothing_behind(
     crawls: Crawls, site: Site, settings: Settings
 ) -> None:
@@ -210,3 +213,28 @@ async def test_a_crawl_that_always_renders_waits_for_the_worker_with_a_browser(
     crawled = await crawls.look(rendered)
     assert crawled.job.status is Status.COMPLETED
     assert crawled.ledger["rendered_by_reason"] == {"always": 1}
+
+
+async def test_an_auto_crawl_is_handed_over_to_a_worker_with_a_browser(
+    crawls: Crawls, site: Site, settings: Settings
+) -> None:
+    site.pages = {**site.pages, "/": html("Home", ["/doc", "/app/4"])}
+    renderer = Registration(crawls.database, new_id(), capacity=1, renders=True)
+    await renderer.renew()
+    job_id = await crawls.ask(site.url, source="app")
+    static = Crawls(crawls.database, settings.model_copy(update={"browser": "none"}))
+    crawled = await static.go_on(job_id)
+    assert crawled.job.status is Status.PENDING
+    assert "/app/4" not in crawled.outcomes(site.url)
+    events = await crawls.queue.events(job_id)
+    assert events[-1].reason == "its pages need a worker that renders"
+    wait = (await crawl_report(crawls.database, crawls.queue, job_id)).wait
+    assert wait == CrawlWait("waiting for a worker that renders (forager worker --render)")
+    assert await crawls.queue.claim(new_id(), kinds=["crawl"]) == []
+    crawled = await crawls.go_on(job_id, renders=True)
+    assert crawled.job.status is Status.COMPLETED
+    assert crawled.ledger["rendered_by_reason"] == {"no_content": 1}
+    # nobody is left who renders: what can be had without a browser is better than nothing
+    await renderer.end()
+    again = await static.run(site.url, source="app")
+    assert again.job.status is Status.COMPLETED

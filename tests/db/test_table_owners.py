@@ -38,7 +38,7 @@ ALLOWED_READS = {
     "documents": "archive_segments crawl_jobs crawl_states crawl_visited",
     "fetch": "crawl_jobs",
     "images": "crawl_tasks domains products task_control",
-    "jobs": "crawl_states domains",
+    "jobs": "crawl_states domains render_lessons",
     "parsers": "catalog_events domains extractions",
     "products": "archive_segments catalog_events crawl_tasks dead_letters domains image_files"
     " images task_attempts task_control",

@@ -16,6 +16,7 @@ from forager.documents.search.embedding import (
     embedder_of,
     static_model,
 )
+from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import Embedding
 from forager.documents.store import embeddings as store
 from forager.settings import Settings
@@ -142,3 +143,20 @@ def test_settings_choose_the_model(settings: Settings) -> None:
     chosen = embedder_of(url)
     assert isinstance(chosen, EndpointModel)
     assert chosen.name == "nomic-embed-text at http://127.0.0.1:1/v1"
+
+
+def test_pages_are_ordered_by_the_scaled_scores_of_both_rankings() -> None:
+    def ranked(**scores: float) -> list[Candidate]:
+        return [
+            Candidate(ord(name), 0, [], [], 0, [], False, 0.0, score=score)
+            for name, score in scores.items()
+        ]
+
+    def order(words: list[Candidate], meaning: list[Candidate]) -> str:
+        return "".join(chr(each.document_id) for each in module.fuse(words, meaning))
+
+    # a clearly best page stays first, though others are in both rankings
+    assert order(ranked(a=3.0, b=1.2, c=1.0), ranked(d=0.7, b=0.45, c=0.4))[:2] == "ad"
+    assert order(ranked(a=3.0, b=2.9, c=1.0), ranked(b=0.7, c=0.4)) == "bac"
+    # a page alone in its ranking is neither the best nor the worst
+    assert order(ranked(a=1.0), ranked(b=0.7, c=0.4, d=0.3)) == "bacd"

@@ -22,6 +22,7 @@ from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.budget import Budgets, is_loopback
 from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, ServerClock, Terms, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Lane, Window
+from support.waiting import eventually
 
 USER = Path(__file__).with_name("budget_user.py")
 HOST = "shop.example"
@@ -240,18 +241,62 @@ async def test_leaving_gives_the_permits_back(database: Database, open_budgets: 
     assert await execute(database, "SELECT permits FROM domain_permits") == []
 
 
+async def test_many_hosts_are_exchanged_together(
+    open_budgets: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[set[int]] = []
+    exchange = store.exchange
+
+    async def count(connection: Any, holder: UUID, wanted: Sequence[Wanted]) -> store.Exchanged:
+        batches.append({each.domain_id for each in wanted})
+        return await exchange(connection, holder, wanted)
+
+    monkeypatch.setattr(store, "exchange", count)
+    budgets = await open_budgets(delay=1.0)
+    async with budgets._exchanging:
+        waiting = [asyncio.create_task(budgets.acquire(f"{n}.example")) for n in range(50)]
+        await eventually(lambda: budgets.pages_waiting == 50)
+    for slot in await asyncio.gather(*waiting):
+        slot.release()
+    assert max(map(len, batches)) == 50
+
+
+async def test_a_locked_row_delays_no_other_host(database: Database, open_budgets: Open) -> None:
+    await add_row(database, "locked.example")
+    budgets = await open_budgets()
+    async with database.transaction() as connection:
+        await connection.execute(
+            "SELECT FROM domains WHERE domain_name = 'locked.example' FOR UPDATE"
+        )
+        waiting = asyncio.create_task(budgets.acquire("locked.example"))
+        await eventually(lambda: budgets.pages_waiting == 1)
+        for _ in range(3):
+            (await budgets.acquire(HOST)).release()
+        assert not waiting.done()
+    (await waiting).release()
+
+
+async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
+    async with Budgets(database, holder=uuid4(), delay=0.0, concurrency=None, at_once=2) as budgets:
+        slots = [await budgets.acquire(f"{n}.example") for n in range(2)]
+        waiting = asyncio.create_task(budgets.acquire(HOST))
+        await eventually(lambda: len(budgets._sending._waiters or ()) == 1)
+        assert budgets.pages_waiting == 0  # its host could be sent a request
+        slots[0].release()
+        (await waiting).release()
+
+
 # --- shares --------------------------------------------------------------------------------
 
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
     wanted = Wanted(
-        domain_id=domain_id, holder=holder, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
-        patience=0, busy=busy, answers=Answers(), horizon=1, permits_last=10,
+        domain_id=domain_id, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
+        patience=0, busy=busy, answers=Answers(),
     )  # fmt: skip
     async with database.connection() as connection:
-        given, _, _ = await store.exchange(connection, wanted)
-    assert given is not None
-    return given.permits
+        answer = await store.exchange(connection, holder, [wanted])
+    return answer.given[domain_id].permits
 
 
 async def test_a_newcomer_waits_until_the_others_shrank(database: Database) -> None:
@@ -643,14 +688,12 @@ async def reserve(
     database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
 ) -> int:
     wanted = Wanted(
-        domain_id=domain_id, holder=holder, terms=Terms(20.0, 5, 0.0), direct=slots,
-        proxied={}, patience=60, busy=0, answers=Answers(), horizon=1, permits_last=10,
-        waiting=waiting,
+        domain_id=domain_id, terms=Terms(20.0, 5, 0.0), direct=slots,
+        proxied={}, patience=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
     async with database.connection() as connection:
-        given, _, _ = await store.exchange(connection, wanted)
-    assert given is not None
-    return given.slots
+        answer = await store.exchange(connection, holder, [wanted])
+    return answer.given[domain_id].slots
 
 
 async def test_runners_take_turns_at_a_slow_host(database: Database) -> None:

@@ -272,6 +272,19 @@ async def test_who_gives_up_waiting_does_not_stop_the_others(
         await first
 
 
+async def test_the_oldest_rules_make_room(
+    gate: RobotsGate, host: RobotsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robots_gate, "KNOWN_BYTES", 4 * robots_gate.ORIGIN_BYTES)
+    await gate.verdict(f"{host.url}/")
+    for port in range(1, 9):
+        await gate.verdict(f"http://127.0.0.1:{port}/")  # nothing answers there
+    assert 1 <= len(gate._origins) <= 4
+    assert f"{host.url}" not in gate._origins
+    assert not (await gate.verdict(f"{host.url}/private/")).allowed
+    assert len(host.asked) == 1  # the database has the rules
+
+
 def test_origins() -> None:
     assert origin_of("https://a.example:81/x//y") == "https://a.example:81"
     assert origin_of("https://a.example") == "https://a.example"

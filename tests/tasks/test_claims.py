@@ -20,14 +20,21 @@ async def queued(database: Database, name: str, count: int, **columns: object) -
 
 
 async def claim(
-    database: Database, *, limit: int = 100, rooms: dict[int, int] | None = None
+    database: Database, *, limit: int = 100, rooms: dict[int, int] | None = None, after: int = 0
 ) -> Counter[str]:
     """How many tasks of each domain a new worker gets."""
     worker = new_id()
     await Registration(database, worker, capacity=1, role="tasks").renew()
     async with database.connection() as connection:
         found = await claim_queued(
-            connection, worker, limit=limit, busy={}, resting=[], concurrency=5, rooms=rooms or {}
+            connection,
+            worker,
+            limit=limit,
+            busy={},
+            resting=[],
+            concurrency=5,
+            rooms=rooms or {},
+            after=after,
         )
     return Counter(task.domain_name for task in found)
 
@@ -65,6 +72,31 @@ async def test_hosts_take_turns(database: Database) -> None:
     rooms = {await queued(database, f"{name}.example", 9): 5 for name in "abcd"}
     claimed = await claim(database, limit=8, rooms=rooms)
     assert set(claimed.values()) == {2}
+
+
+async def test_a_turn_goes_on_after_the_last_host(database: Database) -> None:
+    hosts = [await queued(database, f"{name}.example", 3) for name in "abcd"]
+    seen = [set(await claim(database, limit=2, after=after)) for after in (0, hosts[1], hosts[3])]
+    assert seen == [
+        {"a.example", "b.example"},
+        {"c.example", "d.example"},
+        {"a.example", "b.example"},
+    ]
+
+
+async def test_priorities_come_before_turns(database: Database) -> None:
+    first = await queued(database, "a.example", 3)
+    await queued(database, "b.example", 3)
+    await execute(database, "UPDATE crawl_tasks SET priority = 2 WHERE domain_id = %s", first)
+    assert await claim(database, limit=1, after=first) == {"a.example": 1}
+
+
+async def test_hosts_of_others_hide_no_tasks(database: Database) -> None:
+    for number in range(40):
+        domain = await queued(database, f"far{number}.example", 1, region="eu")
+        await execute(database, "UPDATE crawl_tasks SET priority = 1 WHERE domain_id = %s", domain)
+    await queued(database, "near.example", 1)
+    assert await claim(database, limit=2) == {"near.example": 1}
 
 
 async def test_whether_pages_of_a_host_are_due(database: Database) -> None:

@@ -14,6 +14,7 @@ from forager.fetch.proxies.service import Proxies
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.products.archiving import ProductArchiver
 from forager.secrets import Vault
+from forager.settings import Settings
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Markup, Shop
 from servers.site import Page
@@ -387,6 +388,21 @@ async def test_a_slow_host_leaves_room_for_others(tasks: Tasks, shop: Shop) -> N
             assert shop.site.hanging <= 5
             shop.site.release()
             await tasks.all_when(waiting, "completed")
+
+
+async def test_waiting_for_a_host_costs_no_concurrency(tasks: Tasks, shop: Shop) -> None:
+    tasks.settings = Settings(**(tasks.settings.model_dump() | {"task_concurrency": 1}))
+    (waiting,) = await tasks.add(shop.add("a"))
+    # its page waits for this long behind robots.txt
+    await tasks.sql("UPDATE domains SET crawl_delay_seconds = 50")
+    await tasks.sql("UPDATE crawl_tasks SET priority = 1")
+    with Shop().open() as other:
+        quick = await tasks.add(*(other.add(f"quick{n}") for n in range(3)))
+        async with at_work(tasks):
+            await tasks.when(waiting, "crawling")
+            await tasks.all_when(quick, "completed")
+            assert (await tasks.get(waiting)).status == "crawling"
+    assert shop.site.hits["/p/a"] == 0
 
 
 async def test_attempts_know_their_proxy_and_a_dying_one_is_left(tasks: Tasks, shop: Shop) -> None:

@@ -23,6 +23,7 @@ from forager.fetch.response import Response
 from forager.fetch.robots.gate import Paced, RobotsGate
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
+from forager.jobs.store import reads
 from forager.render.finding import INSTALL, find_browser
 from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
@@ -89,10 +90,15 @@ class CrawlBrowser:
     loader: ResourceLoader
 
 
+class LeftToOthers(Retry):
+    """Another worker has the browser that the page needs."""
+
+
 class Rendering:
     """Decides which pages of a crawl are rendered, and renders them.
 
-    Without a browser, `missing` says why there is none.
+    Without a browser, `missing` says why there is none. With `hands_over`, the first page that
+    needs one is `left_to_others`, and with it the crawl.
     """
 
     def __init__(
@@ -104,6 +110,7 @@ class Rendering:
         browser: CrawlBrowser | None = None,
         *,
         missing: str = "",
+        hands_over: bool = False,
     ) -> None:
         self._options = options
         self._rules = rules
@@ -112,6 +119,8 @@ class Rendering:
         self._skips_unchanged = settings.render_skip_unchanged
         self._browser = browser
         self._missing = missing
+        self._hands_over = hands_over
+        self.left_to_others: Lesson | None = None
         # pages that wait for the browser or are in it
         self.under_way = 0
 
@@ -135,6 +144,9 @@ class Rendering:
         """Why a page that should be rendered is not; Retry if that would lose what it was."""
         if self._browser is not None:
             return None
+        if self._hands_over:
+            self.left_to_others = self._lessons.left(url)
+            raise LeftToOthers(f"left to a worker that renders ({reason})", kind=ErrorKind.RENDER)
         if self._lessons.gains(url):
             message = f"pages like this one need a browser, and there is none: {self._missing}"
             raise Retry(message, kind=ErrorKind.RENDER, hint=INSTALL)
@@ -208,7 +220,7 @@ async def open_rendering(
     """The rendering of a crawl. The browser starts with the first page that needs it."""
     settings, source_id = context.settings, context.job.source_id
     lessons = await Lessons.load(context.database, source_id) if source_id else Lessons("")
-    rules = RenderRules.of(options, await _domain(context.database, options.seeds[0]))
+    rules = RenderRules.of(options, await domain_of(context.database, options.seeds[0]))
     make = partial(Rendering, options, rules, lessons, settings)
     if rules.mode is RenderMode.NEVER:
         return make(missing="rendering is turned off (never)")
@@ -216,7 +228,11 @@ async def open_rendering(
     if browser.path is None:
         if rules.mode is RenderMode.ALWAYS:
             raise GiveUp(f"the pages cannot be rendered: {browser.reason}", hint=INSTALL)
-        return make(missing=browser.reason)
+        lease, stale_after = context.lease, settings.stale_after
+        hands_over = await context.database.run(
+            reads.can_hand_over, lease.job_id, lease.worker_id, stale_after=stale_after
+        )
+        return make(missing=browser.reason, hands_over=hands_over)
     limits = RenderLimits.of(settings)
     renderer = Renderer(browser.path, limits, user_agent=user_agent)
     await stack.enter_async_context(renderer)
@@ -224,9 +240,10 @@ async def open_rendering(
     return make(CrawlBrowser(renderer, loader))
 
 
-async def _domain(database: Database, seed: str) -> Domain | None:
+async def domain_of(database: Database, url: str) -> Domain | None:
+    """The settings for the host of a URL; None if there are none."""
     try:
-        return await Domains(database).get(host_of(seed))
+        return await Domains(database).get(host_of(url))
     except NotFound:
         return None
 

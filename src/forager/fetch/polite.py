@@ -83,7 +83,11 @@ class Fetching:
         self._settings = settings
         self._agent = agent_header(settings)
         self._stack = AsyncExitStack()
-        self._budgets = Budgets(database, holder=new_id(), delay=None, concurrency=None)
+        # as many as a client has connections
+        self._at_once = max(100, 2 * settings.task_concurrency)
+        self._budgets = Budgets(
+            database, holder=new_id(), delay=None, concurrency=None, at_once=self._at_once
+        )
         self._parts: dict[_Way, _Parts] = {}
         self._making = asyncio.Lock()
         self._proxy_guard = GuardPolicy()
@@ -95,6 +99,11 @@ class Fetching:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    @property
+    def pages_waiting(self) -> int:
+        """Pages that wait for a slot or a connection of their host."""
+        return self._budgets.pages_waiting
 
     def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
         """Pages that can be sent within a second beside those that were `begun`, by domain."""
@@ -132,7 +141,7 @@ class Fetching:
         options = ClientOptions(
             user_agent=self._agent,
             guard=GuardPolicy(allow_private=way.allow_private),
-            pool=PoolSize(total=max(100, 2 * self._settings.task_concurrency)),
+            pool=PoolSize(total=self._at_once),
         )
         proxies = None
         if way.use_proxies:

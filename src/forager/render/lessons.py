@@ -61,6 +61,11 @@ class Lessons:
         lesson = self.known.get(shape_of(url))
         return lesson is not None and _is_recheck(lesson)
 
+    def left(self, url: str) -> Lesson:
+        """What to store when a page is left to a worker with a browser."""
+        shape = shape_of(url)
+        return Lesson(shape, max(0, self.known[shape].streak) if shape in self.known else 0, 0)
+
     def learn(self, url: str, *, gained: bool) -> Lesson | None:
         """What to store with the page; None for a site of more shapes than are worth it."""
         shape = shape_of(url)

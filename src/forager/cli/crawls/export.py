@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import Force
+from forager.cli.options import Force, option
 from forager.cli.output import (
     STDOUT,
     Steps,
@@ -26,8 +26,9 @@ from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 
 if TYPE_CHECKING:
+    from forager.archive.reader import ExportReport
     from forager.archive.record import Codec
-    from forager.crawl.export.export import Export, Exported
+    from forager.crawl.export.export import Export
     from forager.db.database import Database
     from forager.documents.export import PageExport
     from forager.settings import Settings
@@ -56,35 +57,24 @@ def export(
             help="Job ID or a unique prefix; for markdown, llms and llms-full also a source.",
         ),
     ],
-    format_: Annotated[
-        Format, typer.Option("--format", "-f", help="Output format.")
-    ] = Format.JSONL,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Output file; - for standard output. With"
-            " --format markdown, a name without .jsonl is a folder.",
-        ),
-    ] = STDOUT,
-    outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
-    ] = None,
-    body: Annotated[
-        bool,
-        typer.Option(
-            "--body",
-            help="Add each response body as the server sent it, such as HTML (jsonl, parquet).",
-        ),
-    ] = False,
-    generation: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=2**31 - 1, help="Generation of the source.", show_default="published"
-        ),
-    ] = None,
+    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
+    output: str = option(
+        "Output file; - for standard output. With"
+        " --format markdown, a name without .jsonl is a folder.",
+        "--output",
+        "-o",
+        default=STDOUT,
+        metavar="FILE",
+    ),
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    body: bool = option(
+        "Add each response body as the server sent it, such as HTML (jsonl, parquet).",
+        "--body",
+        default=False,
+    ),
+    generation: int | None = option(
+        "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
+    ),
     force: Force = False,
 ) -> None:
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
@@ -187,7 +177,7 @@ def _export_job(
 
 async def _export(
     database: Database, settings: Settings, job: str, wanted: Export, output: str, *, force: bool
-) -> Exported:
+) -> ExportReport:
     from forager.archive.options import archive_options
     from forager.crawl.export.export import export_job, export_size
     from forager.jobs.lifecycle import Status
@@ -216,7 +206,7 @@ def _place(output: str) -> str:
     return "standard output" if output == STDOUT else output
 
 
-def _report(exported: Exported, output: str) -> None:
+def _report(exported: ExportReport, output: str) -> None:
     note(f"{counted(exported.written, 'record')} written to {_place(output)}.")
     if exported.missed:
         complain(

@@ -156,7 +156,7 @@ _PLATFORMS = frozenset(
      "squarespace", "ecwid", "wordpress", "salesforcecommercecloud"]
 )  # fmt: skip
 # where a shop that sells its own brand says so
-_ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", _PARSER])
+_ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", "title", _PARSER])
 
 
 def _names_shop(fact: Fact, page: ProductPage) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil, inf
@@ -23,7 +23,10 @@ from forager.fetch.budgets.slots import LATENESS, Lane, Slot, Window
 
 FRESH_FOR = 2.5
 """Nothing is sent on knowledge older than this: a block by others is noticed within it."""
-LINGER = 3.0
+RENEW_EVERY = 1.0
+STARVED_RENEW_EVERY = 0.25
+LINGER = 1.0
+"""Seconds after its last request in which a domain stays open here."""
 LONGEST_BLOCK = 366 * 86400.0
 SMOOTHING = 0.1
 ERRORS_PER_REPORT = 5
@@ -56,10 +59,22 @@ class Waiter:
 class DomainAccount:
     """Permits, windows and reports of a domain, for all hosts that its row covers."""
 
-    def __init__(self, domain_id: int, name: str, clock: ServerClock) -> None:
+    def __init__(
+        self,
+        domain_id: int,
+        name: str,
+        clock: ServerClock,
+        *,
+        on_wanted: Callable[[DomainAccount], None] = lambda _: None,
+        on_released: Callable[[], None] = lambda: None,
+    ) -> None:
         self.domain_id = domain_id
         self.name = name
+        # those that this row was found for
+        self.hosts: set[str] = set()
         self._clock = clock
+        self._on_wanted = on_wanted
+        self._on_released = on_released
         self.is_active = True
         self.is_starved = False
         self.per_proxy_only = False
@@ -74,7 +89,7 @@ class DomainAccount:
         self.rests_until = 0.0
         self.pairs_rest_until: dict[int, float] = {}
         self.unknown_proxies: set[int] = set()
-        self.last_used = local_time()
+        self.last_used = self.exchanged_at = local_time()
         self.response_seconds: float | None = None
         self.trouble: Exception | None = None
         self.robots_delay = 0.0
@@ -91,7 +106,6 @@ class DomainAccount:
         self._last_window: Window | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
-        self.wanted = asyncio.Event()
         self._lane = Lane()
         self._pairs: dict[int, Lane] = {}
         self._sent = 0
@@ -203,15 +217,26 @@ class DomainAccount:
         """How far away a slot may be and still be of use to someone."""
         return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
+    def want_exchange(self) -> None:
+        """Exchange with the database as soon as possible."""
+        self._on_wanted(self)
+
+    def exchange_at(self) -> float:
+        """When the next exchange is due; without requests it is the last one."""
+        if self.in_use or self.waiting:
+            pause = STARVED_RENEW_EVERY if self.is_starved else RENEW_EVERY
+            return self.exchanged_at + pause
+        return self.last_used + LINGER
+
     def is_idle(self, now: float) -> bool:
-        reported = not (self.unwritten_block or self.unwritten_slow is not None)
-        unused = not self.in_use and not self.waiting
-        return unused and reported and now - self.last_used > LINGER
+        return not self.in_use and not self.waiting and now >= self.last_used + LINGER
 
     # --- reports ---------------------------------------------------------------------------
 
     def give_back(self) -> None:
         self.in_use -= 1
+        self.last_used = local_time()
+        self._on_released()
         if self.waiting:
             self.changed.set()
 
@@ -231,7 +256,7 @@ class DomainAccount:
             return
         self.answers = replace(answers, errors=answers.errors + 1, seen=max(seen, answers.seen))
         if self.slow_delay > 0 or self.answers.errors >= ERRORS_PER_REPORT:
-            self.wanted.set()
+            self.want_exchange()
         if self.delay == 0 and self.answers.errors >= max(ERRORS_PER_REPORT, self.answers.good):
             # without a delay, hundreds of requests would go before the database has judged these
             self.fresh_until = min(self.fresh_until, local_time())
@@ -245,12 +270,22 @@ class DomainAccount:
         elif seen >= self.slow_delay:
             self.unwritten_slow = seen
             self.fresh_until = min(self.fresh_until, local_time())
-        self.wanted.set()
+        self.want_exchange()
         self.changed.set()
 
-    def block_written(self, until: float) -> None:
-        if self.unwritten_block == until:
+    def written(self, wanted: Wanted, sent_at: float) -> None:
+        """The database knows what was sent; slow-downs noted since then are still to be written."""
+        self.exchanged_at = sent_at
+        self.trouble = None
+        if self.unwritten_block <= sent_at + wanted.block_for:
             self.unwritten_block = 0.0
+        if self.unwritten_slow == wanted.refused_under:
+            self.unwritten_slow = None
+
+    def not_written(self, wanted: Wanted) -> None:
+        """Report the same with the next exchange."""
+        self.exchanged_at = local_time()
+        self.answers = self.answers.plus(wanted.answers)
 
     def heed_robots(self, host: str, delay: float) -> None:
         """Of all hosts that the row covers, the longest delay applies."""
@@ -291,8 +326,11 @@ class DomainAccount:
         self.permits = min(self.permits, most)
         return most
 
-    def learn(self, wanted: Wanted, given: Given, pairs: list[GivenToPair], sent_at: float) -> None:
+    def learn(
+        self, wanted: Wanted, given: Given, pairs: Sequence[GivenToPair], sent_at: float
+    ) -> None:
         """Take in the database's answer to what was sent then."""
+        self.written(wanted, sent_at)
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
         self.pair_delay = given.pair_delay
@@ -306,7 +344,6 @@ class DomainAccount:
             self.fresh_until = min(
                 sent_at + FRESH_FOR, self._clock.earliest(given.expires_at) - EXPIRY_MARGIN
             )
-        self.trouble = None
         self.changed.set()
 
     def _learn_block(self, given: Given) -> None:
@@ -327,7 +364,7 @@ class DomainAccount:
         elif asked and given.delay > 0:
             self.rests_until = self._clock.latest(given.starts_at)
 
-    def _learn_pairs(self, wanted: Wanted, pairs: list[GivenToPair]) -> None:
+    def _learn_pairs(self, wanted: Wanted, pairs: Sequence[GivenToPair]) -> None:
         self.unknown_proxies = set(wanted.proxied) - {pair.proxy_id for pair in pairs}
         for pair in pairs:
             lane = self._pairs.setdefault(pair.proxy_id, Lane())

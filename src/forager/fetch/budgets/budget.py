@@ -1,16 +1,16 @@
 """A host's budget, kept in the database and shared by all jobs, processes and machines.
 
-Each runner has one `Budgets`. For every domain in use a keeper exchanges reports for permits and
-slots about once a second, and at once when a request waits for it. In between, requests are let go
-from what is known here, without a round trip.
+Each runner has one `Budgets`. One loop exchanges reports for permits and slots, of all domains that
+need it in one round trip: about once a second for a domain in use, and at once when a request waits
+for it. In between, requests are sent by what is known here, without a round trip.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from typing import Self
@@ -18,10 +18,18 @@ from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Connection, Database
+from forager.db.refusals import isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import is_address, parent_domains
 from forager.fetch.budgets import store
-from forager.fetch.budgets.accounts import DomainAccount, HostState, HostWait, Waiter, wait_of
+from forager.fetch.budgets.accounts import (
+    RENEW_EVERY,
+    DomainAccount,
+    HostState,
+    HostWait,
+    Waiter,
+    wait_of,
+)
 from forager.fetch.budgets.exchange import ServerClock, Terms, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Slot
 from forager.logs import get_logger
@@ -31,17 +39,15 @@ log = get_logger("budgets")
 DEFAULT_DELAY = 1.0
 DEFAULT_CONCURRENCY = 5
 
-RENEW_EVERY = 1.0
-STARVED_RENEW_EVERY = 0.25
-RESERVE_AHEAD = 1.0
-PERMITS_LAST = 10.0
+LOOK_EVERY = 0.25
+"""Seconds between two looks at which domains need to be renewed."""
 ROW_KNOWN_FOR = 15.0
 """After so long the row of a host is looked up again: a person may have added a nearer one."""
 SHORTEST_PAUSE = 0.01
 PAUSE_AFTER_TROUBLE = 0.5
 PATIENCE_WITH_DATABASE = 5.0
 LEAVE_WITHIN = 3.0
-CONNECTIONS = 2
+MOST_AT_ONCE = 1 << 30
 
 
 @dataclass(slots=True)
@@ -52,10 +58,16 @@ class _Host:
 
 
 class Budgets:
-    """Asks before every request; one per runner."""
+    """Asks before every request; one per runner, which sends at most `at_once` requests at once."""
 
     def __init__(
-        self, database: Database, *, holder: UUID, delay: float | None, concurrency: int | None
+        self,
+        database: Database,
+        *,
+        holder: UUID,
+        delay: float | None,
+        concurrency: int | None,
+        at_once: int = MOST_AT_ONCE,
     ) -> None:
         self._database = database
         self._holder = holder
@@ -64,17 +76,25 @@ class Budgets:
         self._clock = ServerClock()
         self._hosts: dict[str, _Host] = {}
         self._accounts: dict[int, DomainAccount] = {}
-        self._keepers: dict[int, asyncio.Task[None]] = {}
-        self._finding = asyncio.Lock()
+        # hosts whose rows have to be looked up
+        self._unknown: dict[str, asyncio.Future[None]] = {}
+        # accounts that need an exchange at once; the others are looked at now and then
+        self._wanted: set[DomainAccount] = set()
+        self._next_look = 0.0
+        self._wake = asyncio.Event()
+        self._exchanging = asyncio.Lock()
+        self._running: asyncio.Task[None] | None = None
         self._leaving = False
-        # a runner has few connections, and its commits must not queue behind budgets
-        self._few = asyncio.Semaphore(CONNECTIONS)
+        self._sending = asyncio.Semaphore(at_once)
+        # pages that wait for their host, not for this process
+        self.pages_waiting = 0
 
     async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stop_keepers()
+        await self._stop()
         with suppress(TimeoutError, DatabaseUnavailable, DiskFull):
             async with asyncio.timeout(LEAVE_WITHIN):
                 await self._leave()
@@ -103,7 +123,9 @@ class Budgets:
                 and now < known.known_until
                 and account.ready_at(now, proxy_id) <= now
                 and not (background and account.background_waits)
+                and not self._sending.locked()
             ):
+                await self._sending.acquire()
                 return account.take(now, proxy_id)
         waiter = Waiter(proxy_id, local_time() + max_wait, background)
         return await self._wait(host, robots_delay, waiter)
@@ -129,22 +151,27 @@ class Budgets:
         return [wait for wait in found if wait is not None]
 
     async def renew(self, host: str) -> None:
-        """Exchange with the database now, as the keeper does by itself."""
+        """Exchange with the database now, as the loop does by itself."""
         known = self._hosts.get(host)
         if known is not None:
-            await self._exchange(known.account)
+            await self._exchange([known.account])
+            if known.account.trouble is not None:
+                raise known.account.trouble
 
     # --- waiting ---------------------------------------------------------------------------
 
     async def _wait(self, host: str, robots_delay: float | None, waiter: Waiter) -> Slot:
         account = await self._account(host, robots_delay, waiter.deadline)
         limit = waiter.deadline - local_time() + PATIENCE_WITH_DATABASE
-        with account.queued(waiter) as turn:
-            try:
+        self.pages_waiting += not waiter.background
+        try:
+            with account.queued(waiter) as turn:
                 async with asyncio.timeout(limit), turn:
                     return await self._take_turn(account, host, waiter)
-            except TimeoutError:
-                raise _too_long(account, host, waiter.proxy_id) from None
+        except TimeoutError:
+            raise _too_long(account, host, waiter.proxy_id) from None
+        finally:
+            self.pages_waiting -= not waiter.background
 
     async def _take_turn(self, account: DomainAccount, host: str, waiter: Waiter) -> Slot:
         proxy_id = waiter.proxy_id
@@ -154,109 +181,155 @@ class Budgets:
             if waiter.background and account.background_waits:
                 ready_at = max(ready_at, now + RENEW_EVERY)
             if ready_at <= now:
-                return account.take(now, proxy_id)
+                slot = await self._send_when_possible(account, waiter)
+                if slot is not None:
+                    return slot
+                continue
             if now < account.fresh_until:
                 _refuse(account, host, waiter, ready_at)
             if account.trouble is not None and not isinstance(account.trouble, DatabaseUnavailable):
                 raise account.trouble
             if account.lacks_exchange(now, proxy_id):
-                account.wanted.set()
+                account.want_exchange()
             account.changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(ready_at - now, RENEW_EVERY)):
                     await account.changed.wait()
+
+    async def _send_when_possible(self, account: DomainAccount, waiter: Waiter) -> Slot | None:
+        """Take the slot when fewer than `at_once` requests are sent; None if it is over by then."""
+        self.pages_waiting -= not waiter.background
+        try:
+            await self._sending.acquire()
+        finally:
+            self.pages_waiting += not waiter.background
+        now = local_time()
+        if account.ready_at(now, waiter.proxy_id) <= now:
+            return account.take(now, waiter.proxy_id)
+        self._sending.release()
+        return None
 
     # --- which row applies -----------------------------------------------------------------
 
     async def _account(
         self, host: str, robots_delay: float | None, deadline: float
     ) -> DomainAccount:
-        async with self._finding:
+        known = self._hosts.get(host)
+        while known is None or local_time() >= known.known_until:
+            await self._look_up(host, deadline)
             known = self._hosts.get(host)
-            if known is None or local_time() >= known.known_until:
-                known = await self._find(host, deadline)
-            if robots_delay is not None:
-                known.robots_delay = robots_delay
-                known.account.heed_robots(host, robots_delay)
-            return known.account
+        if robots_delay is not None:
+            known.robots_delay = robots_delay
+            known.account.heed_robots(host, robots_delay)
+        return known.account
 
-    async def _find(self, host: str, deadline: float) -> _Host:
-        while True:
-            try:
-                domain_id, name = await self._find_row(host)
-                break
-            except DatabaseUnavailable:
-                if local_time() >= deadline:
-                    raise
-                await asyncio.sleep(PAUSE_AFTER_TROUBLE)
-        account = self._accounts.get(domain_id)
-        if account is None:
-            account = self._open_account(domain_id, name)
-        known = self._hosts[host] = _Host(account, None, local_time() + ROW_KNOWN_FOR)
-        return known
-
-    async def _find_row(self, host: str) -> tuple[int, str]:
-        names = [host, *parent_domains(host)]
-        async with self._connection() as connection:
-            while True:
-                row = await store.select_domain(connection, names)
-                if row is not None:
-                    return row
-                await store.insert_domain(connection, host, base_url(host))
-
-    def _open_account(self, domain_id: int, name: str) -> DomainAccount:
-        account = self._accounts[domain_id] = DomainAccount(domain_id, name, self._clock)
-        self._keepers[domain_id] = asyncio.create_task(self._keep(account))
-        return account
-
-    # --- keeping ---------------------------------------------------------------------------
-
-    async def _keep(self, account: DomainAccount) -> None:
-        """Exchange with the database for as long as the domain is in use."""
-        account.wanted.set()
-        while True:
-            pause = STARVED_RENEW_EVERY if account.is_starved else RENEW_EVERY
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await account.wanted.wait()
-            account.wanted.clear()
-            if self._leaving:
-                return
-            await self._exchange_or_note(account)
-            if self._accounts.get(account.domain_id) is not account:
-                return  # its row is gone
-            if account.is_idle(local_time()) and await self._close_account(account):
-                return
-            await asyncio.sleep(SHORTEST_PAUSE)
-
-    async def _exchange_or_note(self, account: DomainAccount) -> None:
+    async def _look_up(self, host: str, deadline: float) -> None:
+        found = self._unknown.get(host)
+        if found is None:
+            found = self._unknown[host] = asyncio.get_running_loop().create_future()
+            self._wake.set()
         try:
-            await self._exchange(account)
-        except Exception as error:
-            if account.trouble is None:
-                log.warning("budget not renewed", domain=account.name, error=str(error))
-            account.trouble = error
-            account.changed.set()
+            # others may wait for the same one
+            await asyncio.shield(found)
+        except DatabaseUnavailable:
+            if local_time() >= deadline:
+                raise
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
 
-    async def _exchange(self, account: DomainAccount) -> None:
+    async def _find_rows(self) -> None:
+        """Look up the rows of all unknown hosts."""
+        wanted, self._unknown = self._unknown, {}
+        if not wanted:
+            return
+        try:
+            async with self._database.connection() as connection:
+                rows = await _rows_of(connection, wanted)
+        except Exception as error:
+            _settle(wanted.values(), error)
+            return
+        for host, (domain_id, name) in rows.items():
+            self._open(host, domain_id, name)
+        _settle(wanted.values())
+
+    def _open(self, host: str, domain_id: int, name: str) -> None:
+        account = self._accounts.get(domain_id)
+        if account is None:
+            account = self._accounts[domain_id] = DomainAccount(
+                domain_id,
+                name,
+                self._clock,
+                on_wanted=self._want,
+                on_released=self._sending.release,
+            )
+        account.last_used = local_time()
+        account.hosts.add(host)
+        self._hosts[host] = _Host(account, None, local_time() + ROW_KNOWN_FOR)
+
+    # --- exchanging ------------------------------------------------------------------------
+
+    def _want(self, account: DomainAccount) -> None:
+        self._wanted.add(account)
+        self._wake.set()
+
+    async def _run(self) -> None:
+        """Exchange with the database for the domains in use, all that need it together."""
+        while not self._leaving:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self._wake.wait()
+            self._wake.clear()
+            await self._find_rows()
+            pause = SHORTEST_PAUSE
+            if due := self._due():
+                pause = await self._exchange_or_note(due)
+            await asyncio.sleep(pause)
+
+    def _due(self) -> list[DomainAccount]:
+        now = local_time()
+        due, self._wanted = self._wanted, set()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_EVERY
+            due.update(each for each in self._accounts.values() if each.exchange_at() <= now)
+        return [account for account in due if self._is_open(account)]
+
+    def _is_open(self, account: DomainAccount) -> bool:
+        return self._accounts.get(account.domain_id) is account
+
+    async def _exchange_or_note(self, accounts: Sequence[DomainAccount]) -> float:
+        """Exchange; returns how long to wait before the next one."""
+        try:
+            for account, error in await isolate_refused(accounts, self._exchange):
+                _note([account], error)
+        except Exception as error:
+            _note(accounts, error)
+            return PAUSE_AFTER_TROUBLE
+        return SHORTEST_PAUSE
+
+    async def _exchange(self, accounts: Sequence[DomainAccount]) -> None:
         """Report, renew, reserve."""
-        async with self._connection() as connection:
+        async with self._exchanging, self._database.connection() as connection:
             if not self._clock.is_known:
                 await self._look_at_the_clock(connection)
-            wanted = self._wanted(account)
-            await self._write_slow_downs(connection, account, wanted.terms)
+            sent = [(account, self._message(account)) for account in accounts]
             sent_at = local_time()
             try:
-                given, pairs, clock = await store.exchange(connection, wanted)
+                answer = await store.exchange(connection, self._holder, [each for _, each in sent])
             except BaseException:
-                account.answers = account.answers.plus(wanted.answers)
+                for account, wanted in sent:
+                    account.not_written(wanted)
                 raise
-            self._clock.observe(sent_at, local_time(), clock)
-        if given is None:
-            self._forget(account)
-            raise Retry(f"the domain {account.name} was deleted", kind=ErrorKind.NOT_ALLOWED)
-        account.learn(wanted, given, pairs, sent_at)
+            self._clock.observe(sent_at, local_time(), answer.clock)
+            missing = [each.domain_id for _, each in sent if each.domain_id not in answer.given]
+            locked = await store.select_existing(connection, missing) if missing else set()
+        for account, wanted in sent:
+            given = answer.given.get(account.domain_id)
+            if given is None:
+                self._not_exchanged(account, wanted, exists=account.domain_id in locked)
+            elif wanted.leaves:
+                account.written(wanted, sent_at)
+                self._close(account)
+            else:
+                account.learn(wanted, given, answer.pairs.get(account.domain_id, ()), sent_at)
 
     async def _look_at_the_clock(self, connection: Connection) -> None:
         """Before anything is reserved: the response time decides how many slots are requested."""
@@ -264,23 +337,28 @@ class Budgets:
         said = await store.select_clock(connection)
         self._clock.observe(sent_at, local_time(), said)
 
-    def _wanted(self, account: DomainAccount) -> Wanted:
+    def _message(self, account: DomainAccount) -> Wanted:
+        now = local_time()
+        leaves = self._leaving or account.is_idle(now)
+        returned = account.take_all() if leaves else account.take_unused()
+        if leaves:
+            account.stop_sending()
         slots = account.slots_wanted()
         direct = slots.pop(None, 0)
         return Wanted(
             domain_id=account.domain_id,
-            holder=self._holder,
             terms=self._terms(account),
             direct=direct,
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
-            patience=account.patience(local_time()),
+            patience=account.patience(now),
             busy=account.hold(),
             waiting=account.pages_waiting,
-            returned=account.take_unused(),
+            returned=returned,
             answers=account.take_answers(),
-            horizon=RESERVE_AHEAD,
             slack=account.slack,
-            permits_last=PERMITS_LAST,
+            block_for=max(0.0, account.unwritten_block - now),
+            refused_under=account.unwritten_slow,
+            leaves=leaves,
         )
 
     def _terms(self, account: DomainAccount) -> Terms:
@@ -288,64 +366,78 @@ class Budgets:
         delay = default if self._delay is None else self._delay
         return Terms(delay, self._concurrency, account.robots_delay)
 
-    async def _write_slow_downs(
-        self, connection: Connection, account: DomainAccount, terms: Terms
-    ) -> None:
-        until, seen = account.unwritten_block, account.unwritten_slow
-        if until:
-            seconds = until - local_time()
-            await store.block_domain(connection, account.domain_id, seconds)
-            account.block_written(until)
-        if seen is not None:
-            await store.slow_domain(connection, account.domain_id, terms, seen=seen)
-            account.unwritten_slow = None
-
-    async def _close_account(self, account: DomainAccount) -> bool:
-        """Return the permits; False if a new request came in the meantime."""
-        account.stop_sending()
-        with suppress(DatabaseUnavailable, DiskFull):
-            async with self._connection() as connection:
-                await self._return_slots(connection, account)
-                await store.delete_permits(connection, self._holder, account.domain_id)
-        if account.waiting:
-            return False
+    def _not_exchanged(self, account: DomainAccount, wanted: Wanted, *, exists: bool) -> None:
+        """Another process has locked the row, or it was deleted."""
+        account.not_written(wanted)
+        if exists:
+            account.want_exchange()
+            return
         self._forget(account)
-        return True
+        words = f"the domain {account.name} was deleted"
+        _note([account], Retry(words, kind=ErrorKind.NOT_ALLOWED))
+
+    def _close(self, account: DomainAccount) -> None:
+        """The permits are returned; a request may have come in the meantime."""
+        if account.waiting:
+            account.want_exchange()
+        else:
+            self._forget(account)
 
     def _forget(self, account: DomainAccount) -> None:
-        self._accounts.pop(account.domain_id, None)
-        self._keepers.pop(account.domain_id, None)
-        for host in [host for host, known in self._hosts.items() if known.account is account]:
-            del self._hosts[host]
+        if self._is_open(account):
+            del self._accounts[account.domain_id]
+        for host in account.hosts:
+            if (known := self._hosts.get(host)) is not None and known.account is account:
+                del self._hosts[host]
 
-    async def _stop_keepers(self) -> None:
+    # --- leaving ---------------------------------------------------------------------------
+
+    async def _stop(self) -> None:
         """Between two exchanges if possible: a cancelled one costs its connection."""
         self._leaving = True
-        for account in self._accounts.values():
-            account.wanted.set()
-        keepers = list(self._keepers.values())
-        if keepers:
-            _, late = await asyncio.wait(keepers, timeout=LEAVE_WITHIN)
-            for keeper in late:
-                keeper.cancel()
-            await asyncio.gather(*keepers, return_exceptions=True)
+        self._wake.set()
+        if self._running is not None:
+            await asyncio.wait([self._running], timeout=LEAVE_WITHIN)
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        for found in self._unknown.values():
+            found.cancel()
 
     async def _leave(self) -> None:
-        async with self._connection() as connection:
-            for account in self._accounts.values():
-                await self._write_slow_downs(connection, account, self._terms(account))
-                await self._return_slots(connection, account)
+        if self._accounts:
+            await self._exchange(list(self._accounts.values()))
+        async with self._database.connection() as connection:
             await store.delete_permits(connection, self._holder)
 
-    async def _return_slots(self, connection: Connection, account: DomainAccount) -> None:
-        returned = account.take_all()
-        if returned is not None:
-            await store.return_slots(connection, account.domain_id, returned)
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
-        async with self._few, self._database.connection() as connection:
-            yield connection
+async def _rows_of(connection: Connection, hosts: Iterable[str]) -> dict[str, tuple[int, str]]:
+    """ID and name of the row that applies to each host; a host without a row gets one."""
+    names = {host: [host, *parent_domains(host)] for host in hosts}
+    rows = await store.select_domains(connection, names)
+    missing = [host for host in names if host not in rows]
+    if missing:
+        await store.insert_domains(connection, {host: base_url(host) for host in missing})
+        rows = await store.select_domains(connection, names)
+    return rows
+
+
+def _settle(found: Iterable[asyncio.Future[None]], error: Exception | None = None) -> None:
+    for each in found:
+        if each.done():
+            continue
+        if error is None:
+            each.set_result(None)
+        else:
+            each.set_exception(error)
+
+
+def _note(accounts: Iterable[DomainAccount], error: Exception) -> None:
+    """Requests that wait for these domains learn why; a lost database is waited for."""
+    for account in accounts:
+        if account.trouble is None:
+            log.warning("budget not renewed", domain=account.name, error=str(error))
+        account.trouble = error
+        account.changed.set()
 
 
 def _refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
 PAIR_DELAY = 0.2
 """Seconds between requests of a (domain, proxy) pair whose domain sets no rate."""
@@ -53,25 +52,27 @@ class Wanted:
     """What a runner reports and asks of one domain; times in seconds."""
 
     domain_id: int
-    holder: UUID
     terms: Terms
     direct: int  # slots for requests without a proxy
     proxied: Mapping[int, int]  # slots by proxy
     patience: float  # a slot further away than this is not reserved
     busy: int  # connections that stay open in any case
     answers: Answers
-    horizon: float
-    permits_last: float
     # seconds in addition, for what is over before the answer arrives
     slack: float = 0.0
     waiting: int = 0  # pages that wait for a slot or a connection
     returned: Returned | None = None
+    block_for: float = 0.0  # the host sent a Retry-After
+    # the extra delay under which the host limited requests without a Retry-After
+    refused_under: float | None = None
+    leaves: bool = False  # the last exchange: the permits go back
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """The database's answer. All times are its own, in seconds since the epoch."""
 
+    domain_id: int
     is_active: bool
     per_proxy_only: bool
     delay: float
@@ -91,6 +92,7 @@ class Given:
 class GivenToPair:
     """The slots of one (domain, proxy) pair."""
 
+    domain_id: int
     proxy_id: int
     delay: float
     starts_at: float

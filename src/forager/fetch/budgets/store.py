@@ -1,23 +1,23 @@
-"""The SQL of budgets. `budgets.py` decides when, the statements see to it that all agree."""
+"""The SQL of budgets. `budget.py` decides when, the statements see to it that all agree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import class_row
 
 from forager.db.database import Connection
 from forager.db.rows import Values
-from forager.fetch.budgets.exchange import (
-    PAIR_DELAY,
-    Given,
-    GivenToPair,
-    Returned,
-    Terms,
-    Wanted,
-)
+from forager.fetch.budgets.exchange import PAIR_DELAY, Given, GivenToPair, Wanted
+
+RESERVE_AHEAD = 1.0
+"""Slots are reserved for this many seconds at a time."""
+PERMITS_LAST = 10.0
 
 SLOWEST = 300.0
 ANSWERS_REMEMBERED = 20
@@ -35,7 +35,7 @@ ASKED_LATELY = 2.5
 
 # The settings of a domain come before those of a crawl; robots.txt before both.
 BASE_DELAY: LiteralString = """
-    greatest(coalesce(d.crawl_delay_seconds, %(delay)s)::float8, %(robots_delay)s)
+    greatest(coalesce(d.crawl_delay_seconds, w.delay)::float8, w.robots_delay)
 """
 
 PAIR_DELAY_OF: LiteralString = f"coalesce(1 / d.proxy_rate, {PAIR_DELAY})::float8"
@@ -51,58 +51,89 @@ SLOW_NOW: LiteralString = f"""
 """
 
 
-async def select_domain(connection: Connection, names: Sequence[str]) -> tuple[int, str] | None:
-    """The first of these names that has a row."""
+async def select_domains(
+    connection: Connection, names: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[int, str]]:
+    """For each host, ID and name of the first of its `names` that has a row."""
     cursor = await connection.execute(
         """
-        SELECT id, domain_name
-          FROM domains
-         WHERE domain_name = ANY(%(names)s)
-         ORDER BY array_position(%(names)s, domain_name)
-         LIMIT 1
+        SELECT DISTINCT ON (n.host) n.host, d.id, d.domain_name
+          FROM unnest(%s::text[], %s::text[], %s::int[]) AS n (host, name, nth)
+          JOIN domains d ON d.domain_name = n.name
+         ORDER BY n.host, n.nth
         """,
-        {"names": list(names)},
+        (
+            [host for host, found in names.items() for _ in found],
+            [name for found in names.values() for name in found],
+            [nth for found in names.values() for nth in range(len(found))],
+        ),
     )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1])
+    return {host: (domain_id, name) for host, domain_id, name in await cursor.fetchall()}
 
 
-async def insert_domain(connection: Connection, name: str, base_url: str) -> None:
-    """Make a row unless there is one."""
+async def insert_domains(connection: Connection, base_urls: Mapping[str, str]) -> None:
+    """Make rows for hosts that have none."""
     await connection.execute(
         """
-        INSERT INTO domains (domain_name, base_url) VALUES (%s, %s)
+        INSERT INTO domains (domain_name, base_url)
+        SELECT * FROM unnest(%s::text[], %s::text[]) AS new (name, base_url) ORDER BY name
         ON CONFLICT (domain_name) DO NOTHING
         """,
-        (name, base_url),
+        (list(base_urls), list(base_urls.values())),
     )
 
 
-async def exchange(
-    connection: Connection, wanted: Wanted
-) -> tuple[Given | None, list[GivenToPair], float]:
-    """Report, renew and reserve in one round trip; with the time at its end.
+async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
+    return set(
+        await Values(connection).all(
+            "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
+        )
+    )
 
-    The lock is a separate statement: the next one then sees what the lock waited for.
-    Nothing is sent in between, so a frozen process holds no lock here.
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """The database's answers by domain, and its time at their end.
+
+    Domains that are missing are locked by another process, or deleted.
     """
-    values = _values(wanted)
+
+    given: Mapping[int, Given]
+    pairs: Mapping[int, Sequence[GivenToPair]]
+    clock: float
+
+
+async def exchange(connection: Connection, holder: UUID, wanted: Sequence[Wanted]) -> Exchanged:
+    """Report, renew and reserve for many domains in one round trip.
+
+    The lock is a separate statement: the next one then sees all that was committed before it.
+    Nothing is sent in between, so a frozen process holds no lock here. A row that another process
+    has locked is left out: it must not delay the other domains.
+    """
+    values = {
+        "ids": [each.domain_id for each in wanted],
+        "wanted": json.dumps([_values(each) for each in wanted]),
+        "holder": holder,
+        "pairs": json.dumps(
+            [(each.domain_id, *pair) for each in wanted for pair in each.proxied.items()]
+        ),
+    }
+    has_pairs = any(each.proxied for each in wanted)
     async with connection.pipeline():
         async with connection.transaction():
             await connection.execute(_LOCK, values)
             given = connection.cursor(row_factory=class_row(Given))
             await given.execute(_RESERVE, values)
             pairs = connection.cursor(row_factory=class_row(GivenToPair))
-            if wanted.proxied:
+            if has_pairs:
                 await pairs.execute(_RESERVE_PAIRS, values)
-        clock = connection.cursor(row_factory=scalar_row)
-        await clock.execute(_CLOCK)
-        found = await given.fetchone()
-        return (
-            found,
-            await pairs.fetchall() if wanted.proxied else [],
-            await clock.fetchone() or 0.0,
-        )
+        clock = Values(connection)
+        said = await clock.first(_CLOCK)
+        by_domain: dict[int, list[GivenToPair]] = defaultdict(list)
+        for pair in await pairs.fetchall() if has_pairs else []:
+            by_domain[pair.domain_id].append(pair)
+        given_by_domain = {row.domain_id: row for row in await given.fetchall()}
+        return Exchanged(given_by_domain, by_domain, said or 0.0)
 
 
 async def select_clock(connection: Connection) -> float:
@@ -112,35 +143,59 @@ async def select_clock(connection: Connection) -> float:
 
 _CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
-_LOCK: LiteralString = "SELECT FROM domains WHERE id = %(domain_id)s FOR NO KEY UPDATE"
+_LOCK: LiteralString = """
+SELECT set_config('forager.locked_domains', coalesce(array_agg(id), '{}')::text, true)
+  FROM (
+    SELECT id FROM domains WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+  ) AS locked
+"""
+_IS_LOCKED: LiteralString = "d.id = ANY(current_setting('forager.locked_domains')::bigint[])"
+
+_WANTED: LiteralString = """
+    json_to_recordset(%(wanted)s::json) AS w (
+        domain_id bigint, delay float8, robots_delay float8, concurrency int, direct int,
+        proxied int, patience float8, busy int, waiting int, good int, errors int,
+        repeated_errors int, seen float8, kept_share float8, new_share float8, slack float8,
+        unused_from float8, reserved_until float8, block_for float8, refused_under float8,
+        leaves boolean
+    )
+"""
 
 # Reservations follow each other, so that only the last one can be given back.
 FREE_AT: LiteralString = """
     CASE
-        WHEN abs(extract(epoch FROM d.next_slot_at) - %(reserved_until)s) < 0.001
-        THEN to_timestamp(%(unused_from)s)
+        WHEN abs(extract(epoch FROM d.next_slot_at) - w.reserved_until) < 0.001
+        THEN to_timestamp(w.unused_from)
         ELSE d.next_slot_at
     END
 """
 
 _RESERVE: LiteralString = f"""
 WITH was AS MATERIALIZED (
-    SELECT d.*,
-           clock_timestamp() AS at,
+    SELECT w.*, d.is_active, d.per_proxy_only, d.max_concurrent_requests, d.next_slot_at,
+           d.slow_delay, d.slowed_at, d.error_share, now.at,
+           greatest(
+               d.blocked_until,
+               CASE WHEN w.block_for > 0 THEN now.at + w.block_for * interval '1 second' END
+           ) AS blocked,
+           d.blocked_until,
            {BASE_DELAY} AS base_delay,
            {SLOW_NOW} AS slow_before,
            {SLOWER} AS slower,
            {FREE_AT} AS free_at,
            {PAIR_DELAY_OF} AS pair_delay,
-           d.error_share * %(kept_share)s + %(new_share)s * (1 - %(kept_share)s) AS share,
-           %(direct)s + CASE WHEN per_proxy_only THEN 0 ELSE %(proxied)s END AS asked_slots
-      FROM domains d
-     WHERE d.id = %(domain_id)s
+           d.error_share * w.kept_share + w.new_share * (1 - w.kept_share) AS share,
+           w.direct + CASE WHEN d.per_proxy_only THEN 0 ELSE w.proxied END AS asked_slots
+      FROM {_WANTED}
+      JOIN domains d ON d.id = w.domain_id
+     CROSS JOIN clock_timestamp() AS now (at)
+     WHERE {_IS_LOCKED}
 ), judged AS (
     SELECT *,
-           share >= {SICK_SHARE} AND %(errors)s + %(repeated_errors)s > 0 AS is_sick,
-           share >= {SICK_SHARE} AND %(errors)s > 0 AND slow_delay <= %(seen)s AS is_slower,
-           slow_before / (1 + {RATE_STEP} * %(good)s * slow_before) AS recovered
+           share >= {SICK_SHARE} AND errors + repeated_errors > 0 AS is_sick,
+           (share >= {SICK_SHARE} AND errors > 0 AND slow_delay <= seen)
+           OR coalesce(slow_delay <= refused_under, false) AS is_slower,
+           slow_before / (1 + {RATE_STEP} * good * slow_before) AS recovered
       FROM was
 ), paced AS (
     SELECT *,
@@ -161,85 +216,93 @@ WITH was AS MATERIALIZED (
                ELSE free_at - (slow_delay - slow) * interval '1 second'
            END AS next_free
       FROM paced
-), others AS (
-    -- who is first in line changes every ten seconds, so that more runners than connections
-    -- take turns
-    SELECT count(p)::int AS holders,
-           coalesce(sum(p.permits), 0)::int AS taken,
-           greatest(max(p.asked), %(concurrency)s) AS most_asked,
-           count(p) FILTER (
-               WHERE md5(p.holder::text || turn) < md5(%(holder)s::uuid::text || turn)
-           )::int AS ahead,
-           count(p) FILTER (WHERE is_here AND p.waiting > 0)::int AS waiting,
-           count(p) FILTER (WHERE is_here AND p.wanted > 0)::int AS wanting,
-           coalesce(bool_or(
-               is_here AND p.wanted > 0
-               AND coalesce(p.last_slot_at, '-infinity') < coalesce(mine.last_slot_at, '-infinity')
-           ), false) AS waited_longer
-      FROM was
-     CROSS JOIN floor(extract(epoch FROM was.at) / 10) AS turn
-      JOIN domain_permits p
-        ON p.domain_id = was.id AND p.holder <> %(holder)s AND p.expires_at > was.at
-      LEFT JOIN domain_permits mine
-        ON mine.domain_id = was.id AND mine.holder = %(holder)s
-     CROSS JOIN LATERAL (
-        SELECT p.expires_at
-               > was.at + (%(permits_last)s - {ASKED_LATELY}) * interval '1 second' AS is_here
-     ) AS lately
 ), placed AS (
-    SELECT *, greatest(next_free, at, blocked_until) AS start FROM timed
+    SELECT *, greatest(next_free, at, blocked) AS start FROM timed
 ), planned AS (
     -- several runners share the slots of the horizon; if there are too few, they take turns
-    SELECT placed.*,
+    SELECT placed.*, others.*,
            CASE
                WHEN pace = 0 OR NOT is_active
-                   OR start > at + least(%(patience)s, {LEAD} + %(slack)s) * interval '1 second'
-                   OR (waited_longer AND pace * (wanting + 1) > %(horizon)s) THEN 0
-               ELSE least(asked_slots, ceil(%(horizon)s / pace / (wanting + 1)))
-           END::int AS slots,
-           holders, taken, most_asked, ahead, waiting
-      FROM placed, others
-), reserved AS (
-    UPDATE domains d
-       SET next_slot_at = CASE
+                   OR start > at + least(patience, {LEAD} + slack) * interval '1 second'
+                   OR (waited_longer AND pace * (wanting + 1) > {RESERVE_AHEAD}) THEN 0
+               ELSE least(asked_slots, ceil({RESERVE_AHEAD} / pace / (wanting + 1)))
+           END::int AS slots
+      FROM placed
+     CROSS JOIN LATERAL (
+        -- who is first in line changes every ten seconds, so that more runners than connections
+        -- take turns
+        SELECT count(p)::int AS holders,
+               coalesce(sum(p.permits), 0)::int AS taken,
+               greatest(max(p.asked), placed.concurrency) AS most_asked,
+               count(p) FILTER (
+                   WHERE md5(p.holder::text || turn) < md5(%(holder)s::uuid::text || turn)
+               )::int AS ahead,
+               count(p) FILTER (WHERE is_here AND p.waiting > 0)::int AS others_waiting,
+               count(p) FILTER (WHERE is_here AND p.wanted > 0)::int AS wanting,
+               coalesce(bool_or(
+                   is_here AND p.wanted > 0
+                   AND coalesce(p.last_slot_at, '-infinity')
+                       < coalesce(mine.last_slot_at, '-infinity')
+               ), false) AS waited_longer
+          FROM floor(extract(epoch FROM placed.at) / 10) AS turn
+          JOIN domain_permits p
+            ON p.domain_id = placed.domain_id AND p.holder <> %(holder)s
+               AND p.expires_at > placed.at
+          LEFT JOIN domain_permits mine
+            ON mine.domain_id = placed.domain_id AND mine.holder = %(holder)s
+         CROSS JOIN LATERAL (
+            SELECT p.expires_at
+                   > placed.at + ({PERMITS_LAST} - {ASKED_LATELY}) * interval '1 second'
+         ) AS lately (is_here)
+     ) AS others
+), decided AS (
+    SELECT *,
+           CASE
                WHEN slots = 0 THEN next_free
-               ELSE start + (slots * pace + %(slack)s) * interval '1 second'
-           END,
-           slow_delay = slow,
-           error_share = share,
-           slowed_at = CASE
-               WHEN is_sick OR slow_before < planned.slow_delay THEN at
-               ELSE d.slowed_at
-           END
+               ELSE start + (slots * pace + slack) * interval '1 second'
+           END AS new_slot_at,
+           coalesce(max_concurrent_requests, most_asked) AS limit_,
+           holders + 1 AS parts
       FROM planned
-     WHERE d.id = planned.id
-    RETURNING d.next_slot_at
-), shared AS (
-    SELECT *, coalesce(max_concurrent_requests, most_asked) AS limit_, holders + 1 AS parts
-      FROM planned
-), granted AS (
+), granted AS MATERIALIZED (
     SELECT *,
            CASE
                WHEN NOT is_active THEN 0
                ELSE greatest(0, least(
                    limit_ / parts + (ahead < mod(limit_, parts))::int,
                    limit_ - taken,
-                   CASE WHEN max_concurrent_requests IS NULL THEN %(concurrency)s ELSE limit_ END
+                   CASE WHEN max_concurrent_requests IS NULL THEN concurrency ELSE limit_ END
                ))
            END AS grant_
-      FROM shared
+      FROM decided
+), reserved AS (
+    UPDATE domains d
+       SET next_slot_at = new_slot_at,
+           blocked_until = blocked,
+           slow_delay = slow,
+           error_share = share,
+           slowed_at = CASE
+               WHEN is_sick OR is_slower OR slow_before < g.slow_delay THEN at
+               ELSE d.slowed_at
+           END
+      FROM granted g
+     WHERE d.id = g.domain_id
+       AND (is_sick OR is_slower
+            OR (new_slot_at, blocked, slow, share) IS DISTINCT FROM
+               (g.next_slot_at, g.blocked_until, g.slow_delay, g.error_share))
 ), kept AS (
     INSERT INTO domain_permits AS mine (
         domain_id, holder, permits, asked, waiting, wanted, last_slot_at, expires_at
     )
-    SELECT id, %(holder)s, greatest(grant_, %(busy)s), %(concurrency)s, %(waiting)s,
+    SELECT domain_id, %(holder)s, greatest(grant_, busy), concurrency, waiting,
            CASE
-               WHEN start > at + %(patience)s * interval '1 second' THEN 0
+               WHEN start > at + patience * interval '1 second' THEN 0
                ELSE asked_slots - slots
            END,
            CASE WHEN slots > 0 THEN at END,
-           at + %(permits_last)s * interval '1 second'
+           at + {PERMITS_LAST} * interval '1 second'
       FROM granted
+     WHERE NOT leaves
     ON CONFLICT (domain_id, holder) DO UPDATE
        SET permits = excluded.permits, asked = excluded.asked, waiting = excluded.waiting,
            wanted = excluded.wanted, expires_at = excluded.expires_at,
@@ -247,35 +310,47 @@ WITH was AS MATERIALIZED (
 ), gone AS (
     DELETE FROM domain_permits p
      USING was
-     WHERE p.domain_id = was.id AND p.holder <> %(holder)s
-       AND p.expires_at < was.at - interval '1 minute'
+     WHERE p.domain_id = was.domain_id
+       AND CASE
+               WHEN p.holder = %(holder)s THEN was.leaves
+               ELSE p.expires_at < was.at - interval '1 minute'
+           END
 )
-SELECT is_active,
+SELECT domain_id,
+       is_active,
        per_proxy_only,
        pace AS delay,
        pair_delay,
        slow AS slow_delay,
-       extract(epoch FROM blocked_until)::float8 AS blocked_until,
+       extract(epoch FROM blocked)::float8 AS blocked_until,
        extract(epoch FROM start)::float8 AS starts_at,
        slots,
        grant_ AS permits,
        limit_ AS "limit",
-       extract(epoch FROM at + %(permits_last)s * interval '1 second')::float8 AS expires_at,
-       extract(epoch FROM reserved.next_slot_at)::float8 AS reserved_until,
-       waiting AS others_waiting
-  FROM granted, reserved
+       extract(epoch FROM at + {PERMITS_LAST} * interval '1 second')::float8 AS expires_at,
+       extract(epoch FROM new_slot_at)::float8 AS reserved_until,
+       others_waiting
+  FROM granted
 """
 
-# After _RESERVE in the same transaction, so under the same lock.
+# After _RESERVE in the same transaction, so under the same locks.
 _RESERVE_PAIRS: LiteralString = f"""
 WITH planned AS MATERIALIZED (
     SELECT d.id AS domain_id,
            p.id AS proxy_id,
+           w.patience,
+           w.slack,
            pace.delay,
-           least(want.slots, ceil(%(horizon)s / pace.delay))::int AS slots,
+           least(want.slots, ceil({RESERVE_AHEAD} / pace.delay))::int AS slots,
            greatest(s.next_slot_at, d.blocked_until, clock_timestamp()) AS start
-      FROM domains d
-     CROSS JOIN unnest(%(proxy_ids)s::bigint[], %(proxy_slots)s::int[]) AS want (proxy_id, slots)
+      FROM (
+        SELECT (pair ->> 0)::bigint AS domain_id,
+               (pair ->> 1)::bigint AS proxy_id,
+               (pair ->> 2)::int AS slots
+          FROM json_array_elements(%(pairs)s::json) AS pair
+     ) AS want
+      JOIN domains d ON d.id = want.domain_id
+      JOIN {_WANTED} ON w.domain_id = d.id
      CROSS JOIN LATERAL (
         SELECT greatest({PAIR_DELAY_OF}, CASE
                    WHEN d.per_proxy_only THEN {BASE_DELAY} + d.slow_delay ELSE 0
@@ -283,38 +358,35 @@ WITH planned AS MATERIALIZED (
      ) AS pace
       JOIN proxies p ON p.id = want.proxy_id
       LEFT JOIN proxy_slots s ON s.domain_id = d.id AND s.proxy_id = p.id
-     WHERE d.id = %(domain_id)s
+     WHERE {_IS_LOCKED}
 ), near AS MATERIALIZED (
-    SELECT domain_id, proxy_id, delay, start,
+    SELECT domain_id, proxy_id, delay, start, slack,
            CASE
-               WHEN start > clock_timestamp() + %(patience)s * interval '1 second' THEN 0
+               WHEN start > clock_timestamp() + patience * interval '1 second' THEN 0
                ELSE slots
            END AS slots
       FROM planned
 ), reserved AS (
     INSERT INTO proxy_slots (domain_id, proxy_id, next_slot_at)
-    SELECT domain_id, proxy_id, start + (slots * delay + %(slack)s) * interval '1 second'
+    SELECT domain_id, proxy_id, start + (slots * delay + slack) * interval '1 second'
       FROM near
      WHERE slots > 0
     ON CONFLICT (domain_id, proxy_id) DO UPDATE SET next_slot_at = excluded.next_slot_at
 )
-SELECT proxy_id, delay, extract(epoch FROM start)::float8 AS starts_at, slots FROM near
+SELECT domain_id, proxy_id, delay, extract(epoch FROM start)::float8 AS starts_at, slots FROM near
 """
 
 
 def _values(wanted: Wanted) -> dict[str, Any]:
-    answers = wanted.answers
+    answers, returned = wanted.answers, wanted.returned
     judging = answers.good + answers.errors
     return {
         "domain_id": wanted.domain_id,
-        "holder": wanted.holder,
         "delay": wanted.terms.delay,
         "concurrency": wanted.terms.concurrency,
         "robots_delay": wanted.terms.robots_delay,
         "direct": wanted.direct,
         "proxied": sum(wanted.proxied.values()),
-        "proxy_ids": list(wanted.proxied),
-        "proxy_slots": list(wanted.proxied.values()),
         "patience": wanted.patience,
         "busy": wanted.busy,
         "waiting": wanted.waiting,
@@ -325,17 +397,13 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         # each answer moves the share of errors by one part of those that are remembered
         "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
         "new_share": answers.errors / judging if judging else 0.0,
-        "horizon": wanted.horizon,
         "slack": wanted.slack,
-        "permits_last": wanted.permits_last,
-        **_returned(wanted.returned),
+        "unused_from": 0.0 if returned is None else returned.unused_from,
+        "reserved_until": 0.0 if returned is None else returned.reserved_until,
+        "block_for": wanted.block_for,
+        "refused_under": wanted.refused_under,
+        "leaves": wanted.leaves,
     }
-
-
-def _returned(returned: Returned | None) -> dict[str, float]:
-    if returned is None:
-        return {"unused_from": 0.0, "reserved_until": 0.0}
-    return {"unused_from": returned.unused_from, "reserved_until": returned.reserved_until}
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
@@ -352,48 +420,6 @@ async def block_domain(connection: Connection, domain_id: int, seconds: float) -
     )
 
 
-async def slow_domain(connection: Connection, domain_id: int, terms: Terms, *, seen: float) -> None:
-    """Double the extra delay after a 429, unless that was done since a request left under `seen`.
-
-    Many requests are under way when a host begins to refuse; their answers are one complaint.
-    """
-    await connection.execute(
-        f"""
-        UPDATE domains d
-           SET slow_delay = {SLOWER},
-               next_slot_at = greatest(
-                   next_slot_at,
-                   clock_timestamp() + ({BASE_DELAY} + {SLOWER}) * interval '1 second'
-               ),
-               slowed_at = clock_timestamp()
-         WHERE id = %(id)s AND slow_delay <= %(seen)s
-        """,
-        {
-            "id": domain_id,
-            "delay": terms.delay,
-            "robots_delay": terms.robots_delay,
-            "seen": seen,
-        },
-    )
-
-
-async def return_slots(connection: Connection, domain_id: int, returned: Returned) -> None:
-    """Give reserved slots back; no other runner has reserved any behind them yet."""
-    await connection.execute(
-        f"UPDATE domains d SET next_slot_at = {FREE_AT} WHERE d.id = %(domain_id)s",
-        {"domain_id": domain_id, **_returned(returned)},
-    )
-
-
-async def delete_permits(
-    connection: Connection, holder: UUID, domain_id: int | None = None
-) -> None:
-    """Give back the connections that a runner may use of one domain, or of all."""
-    await connection.execute(
-        """
-        DELETE FROM domain_permits
-         WHERE holder = %(holder)s
-           AND domain_id = coalesce(%(domain_id)s, domain_id)
-        """,
-        {"holder": holder, "domain_id": domain_id},
-    )
+async def delete_permits(connection: Connection, holder: UUID) -> None:
+    """Give back the connections that a runner may use of all domains."""
+    await connection.execute("DELETE FROM domain_permits WHERE holder = %s", (holder,))

@@ -22,7 +22,10 @@ from forager.fetch.robots.cache import (
 from forager.fetch.robots.rules import Robots
 from forager.fetch.sender import Sender
 
-MAX_ORIGINS = 500
+# of memory for the rules of all origins; the oldest are read from the database again
+KNOWN_BYTES = 64 * 1024 * 1024
+# about what an origin takes, and each byte of its file once it is parsed
+ORIGIN_BYTES, BYTES_PER_BYTE = 2_000, 20
 # A refusal of these kinds is no answer of the host: its pages would be refused the same way.
 OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKind.TLS})
 
@@ -50,6 +53,7 @@ class _Origin:
     reason: str = ""
     trouble: WorkFailed | None = None
     expires: float = 0.0
+    size: int = 0
     loading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -80,6 +84,7 @@ class RobotsGate:
         self._user_agent = user_agent
         self._ignore = ignore
         self._origins: dict[str, _Origin] = {}
+        self._size = 0
 
     async def verdict(self, url: str) -> RobotsVerdict:
         """Judge a normalised URL."""
@@ -134,13 +139,20 @@ class RobotsGate:
         return known
 
     def _remember_origin(self, origin: str) -> _Origin:
-        if len(self._origins) >= MAX_ORIGINS:
-            idle = (name for name, known in self._origins.items() if not known.loading.locked())
-            oldest = next(idle, None)
-            if oldest is not None:
-                del self._origins[oldest]
         known = self._origins[origin] = _Origin()
+        self._resize(known, ORIGIN_BYTES)
         return known
+
+    def _resize(self, known: _Origin, size: int) -> None:
+        """Count what an origin takes now; the oldest ones make room."""
+        self._size += size - known.size
+        known.size = size
+        while self._size > KNOWN_BYTES:
+            idle = (name for name, each in self._origins.items() if not each.loading.locked())
+            oldest = next(idle, None)
+            if oldest is None:
+                return
+            self._size -= self._origins.pop(oldest).size
 
     async def _load(self, origin: str, known: _Origin) -> None:
         """From the database if it was fetched recently, else from the host."""
@@ -158,6 +170,7 @@ class RobotsGate:
             known.trouble = answer.trouble
             await self._database.run(store.upsert_robots, origin, kept)
         _learn(known, kept, now)
+        self._resize(known, ORIGIN_BYTES + BYTES_PER_BYTE * len(kept.body))
 
     def _defer(self, known: _Origin, error: HostResting) -> None:
         """The host is blocked: old rules stay; without any, the answer is unknown."""

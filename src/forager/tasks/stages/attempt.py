@@ -63,6 +63,7 @@ class HeldTask:
     render: str | None = None
     render_urls: Sequence[str] = ()
     needs_browser: bool = False
+    priority: int = 5
 
     @property
     def ref(self) -> ArchiveRef | None:

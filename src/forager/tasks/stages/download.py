@@ -45,8 +45,13 @@ PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
 # of pages that are fetched and not committed yet; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
+# tasks that a worker holds for each that it downloads: the others wait for their hosts
+HELD_PER_DOWNLOAD = 16
 # downloads that end at nearly the same time make one claim
 CLAIM_INTERVAL = 0.02
+# a claim that looked at many hosts is followed by a pause of this many times its duration
+PAUSE_PER_CLAIM = 2.0
+HINTS_PER_CLAIM = 500
 # the rest of a host is heeded here for so long, then the database is asked again: it may be over
 REST_KNOWN_FOR = 15.0
 # a host may ask for a year, and a person may know better: tasks come back to ask
@@ -61,6 +66,7 @@ class Downloader(StageLoop[Download]):
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
     last_moment = 1.0
+    claim_at_least = 16
 
     def __init__(
         self,
@@ -90,6 +96,8 @@ class Downloader(StageLoop[Download]):
         self._resting: dict[int, float] = {}
         self._more_queued = True
         self._next_claim = 0.0
+        # the domain that was the last in turn
+        self._last_domain = 0
 
     def wake(self) -> None:
         self._more_queued = True
@@ -106,9 +114,13 @@ class Downloader(StageLoop[Download]):
     # --- claiming --------------------------------------------------------------------------
 
     def _room(self) -> int:
-        """Rendered pages have room of their own: they are slow, and must not hold up the others."""
+        """Tasks that can be claimed now. Those that wait for their host are not counted, but
+        bounded; rendered pages have a separate limit, because they are slow.
+        """
+        most, held = self._settings.task_concurrency, len(self._running)
         rendering = min(len(self._rendering), self._browser.room)
-        return self._settings.task_concurrency + rendering - len(self._running)
+        active = held - min(held, self._fetching.pages_waiting)
+        return min(most + rendering - active, HELD_PER_DOWNLOAD * most - held)
 
     def _has_room(self) -> bool:
         enough = self._room() >= min(self.claim_at_least, self._settings.task_concurrency)
@@ -130,9 +142,11 @@ class Downloader(StageLoop[Download]):
         # also when only some were given: others of the same domains may follow
         if await self._claim_queued(room):
             self._more_queued = True
+        took = time.monotonic() - now
+        self._next_claim = max(now + CLAIM_INTERVAL, now + (1 + PAUSE_PER_CLAIM) * took)
 
     async def _claim_queued(self, room: int) -> int:
-        among = None if self._hints is None else self._hints.begin_look(claims.LOOK_AHEAD)
+        among = None if self._hints is None else self._hints.begin_look(HINTS_PER_CLAIM)
         if among == []:
             return 0
         tasks = await self._take(
@@ -145,16 +159,25 @@ class Downloader(StageLoop[Download]):
                 rooms=self._fetching.rooms(self._busy),
                 concurrency=DEFAULT_CONCURRENCY,
                 among=among,
+                after=self._last_domain,
                 region=self._settings.region,
                 task_proxies=self._settings.task_proxies,
                 render_room=max(0, self._browser.room - len(self._rendering)),
             )
         )
+        self._end_turn(tasks)
         if self._hints is not None and among is not None:
             waiting = await self._still_waiting(among, tasks)
             done = [task_id for task_id in among if task_id not in waiting]
             await self._hints.looked(done, has_room=self._has_room())
         return len(tasks)
+
+    def _end_turn(self, tasks: Sequence[HeldTask]) -> None:
+        """The next claim begins after the last domain of the lowest priority that was reached."""
+        lowest = max((task.priority for task in tasks), default=0)
+        ids = [task.domain_id for task in tasks if task.priority == lowest]
+        if ids:
+            self._last_domain = max(ids, key=lambda id_: (id_ <= self._last_domain, id_))
 
     async def _still_waiting(self, named: Sequence[int], claimed: Sequence[HeldTask]) -> set[int]:
         """Those whose domains cannot take them yet; all others are claimed, gone, or not for us."""

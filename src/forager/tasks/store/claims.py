@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import LiteralString
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.fetch.budgets.store import LEAD
@@ -14,9 +16,8 @@ from forager.jobs.store.reads import renderer_is_there
 from forager.tasks.lifecycle import CLAIM_DOWNLOAD, CLAIM_PARSE
 from forager.tasks.stages.attempt import HeldTask
 
-# how far into the queue one claim looks for tasks of domains that are not busy
-LOOK_AHEAD = 500
-
+PRIORITIES = range(1, 11)
+_LAST_ID = 2**63 - 1
 # What a page said counts while it is kept: a product that was archived, or deleted, comes back only
 # if its page is fetched whole, and not if the server may say that nothing has changed.
 READ_BY: LiteralString = """
@@ -30,7 +31,7 @@ COLUMNS: LiteralString = f"""
     t.id, t.lease, t.domain_id, t.url, t.url_hash, t.retry_count, t.max_retries, t.etag,
     t.last_modified, {READ_BY}, t.segment, t.segment_offset, t.segment_length,
     d.domain_name, d.use_proxies, d.allow_private,
-    coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser
+    coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser, t.priority
 """
 
 # Whether only workers with a browser may download a task. Without such a rule in the task or its
@@ -57,6 +58,94 @@ SLOT_IS_NEAR: LiteralString = f"""
 """
 
 
+# How many tasks a domain can take now.
+ROOM: LiteralString = """
+    least(
+        coalesce(d.max_concurrent_requests, %(concurrency)s)
+        - coalesce((%(busy)s::jsonb ->> d.id::text)::int, 0),
+        coalesce((%(rooms)s::jsonb ->> d.id::text)::int, %(other_room)s),
+        %(limit)s
+    )
+"""
+
+MAY_START: LiteralString = f"""
+    d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
+    AND {SLOT_IS_NEAR} AND {IN_REGION} AND {HAS_PROXY} AND {ROOM} > 0
+"""
+
+_IS_FREE: LiteralString = f"""
+    t.status = 'queued' AND t.hold IS NULL AND (%(render_room)s > 0 OR NOT {WANTS_BROWSER})
+"""
+
+# The index is walked from one (priority, domain) to the next, and no further than needed: from the
+# domain after the last one that was claimed, then from the first one up to it.
+# OFFSET 0 keeps the planner from looking at all domains instead.
+_IN_TURN: LiteralString = f"""
+    SELECT lap.nth AS lap, lap.priority, next.domain_id, d.room
+      FROM unnest(%(priorities)s::smallint[], %(first)s::bigint[], %(last)s::bigint[])
+           WITH ORDINALITY AS lap (priority, first, last, nth)
+     CROSS JOIN LATERAL (
+        WITH RECURSIVE walk AS (
+            (
+                SELECT domain_id
+                  FROM crawl_tasks
+                 WHERE status = 'queued' AND priority = lap.priority
+                   AND domain_id BETWEEN lap.first AND lap.last
+                 ORDER BY domain_id
+                 LIMIT 1
+            )
+            UNION ALL
+            SELECT following.domain_id
+              FROM walk
+             CROSS JOIN LATERAL (
+                SELECT domain_id
+                  FROM crawl_tasks
+                 WHERE status = 'queued' AND priority = lap.priority
+                   AND domain_id > walk.domain_id AND domain_id <= lap.last
+                 ORDER BY domain_id
+                 LIMIT 1
+             ) AS following
+        )
+        SELECT domain_id FROM walk
+     ) AS next
+     CROSS JOIN LATERAL (
+        SELECT {ROOM} AS room
+          FROM domains d
+         WHERE d.id = next.domain_id AND {MAY_START}
+           AND EXISTS (
+                SELECT FROM crawl_tasks t
+                 WHERE t.domain_id = next.domain_id AND t.priority = lap.priority AND {_IS_FREE}
+           )
+        OFFSET 0
+     ) AS d
+     WHERE {NOTHING_IS_HELD} AND {IS_REGISTERED}
+     LIMIT %(limit)s
+"""
+
+_OF_HOSTS_IN_TURN: LiteralString = f"""
+    SELECT t.*, hosts.lap, hosts.room
+      FROM ({_IN_TURN}) AS hosts
+      JOIN domains d ON d.id = hosts.domain_id
+     CROSS JOIN LATERAL (
+        SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
+               {WANTS_BROWSER} AS wants_browser
+          FROM crawl_tasks t
+         WHERE t.domain_id = hosts.domain_id AND t.priority = hosts.priority AND {_IS_FREE}
+         ORDER BY t.scheduled_at, t.popularity DESC, t.id
+         LIMIT hosts.room
+     ) AS t
+"""
+
+_NAMED: LiteralString = f"""
+    SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
+           {WANTS_BROWSER} AS wants_browser, 1 AS lap, {ROOM} AS room
+      FROM crawl_tasks t
+      JOIN domains d ON d.id = t.domain_id
+     WHERE t.id = ANY(%(among)s) AND {_IS_FREE} AND {MAY_START}
+       AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
+"""
+
+
 async def claim_queued(
     connection: Connection,
     worker_id: UUID,
@@ -67,6 +156,7 @@ async def claim_queued(
     concurrency: int,
     rooms: Mapping[int, int] | None = None,
     among: Sequence[int] | None = None,
+    after: int = 0,
     region: str | None = None,
     task_proxies: bool = False,
     render_room: int = 0,
@@ -77,50 +167,28 @@ async def claim_queued(
     slots for within a second: `rooms` has that number for domains in use, others get one task;
     without `rooms`, all get as many as they can serve.
     `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
-    alone. `among`: only these tasks. `render_room`: how many may need a browser.
+    alone. `among`: only these tasks; otherwise the turn begins with the domain `after` this one.
+    `render_room`: how many may need a browser.
     """
-    named: LiteralString = "true" if among is None else "t.id = ANY(%(among)s)"
+    candidates = _OF_HOSTS_IN_TURN if among is None else _NAMED
     return await Rows(connection, HeldTask).all(
         f"""
-        WITH ahead AS (
-            SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
-                   least(
-                       coalesce(d.max_concurrent_requests, %(concurrency)s) - coalesce(b.tasks, 0),
-                       coalesce(r.tasks, %(other_room)s)
-                   ) AS room,
-                   {WANTS_BROWSER} AS wants_browser
-              FROM crawl_tasks t
-              JOIN domains d ON d.id = t.domain_id
-              LEFT JOIN unnest(%(busy_ids)s::bigint[], %(busy_counts)s::int[]) AS b (id, tasks)
-                ON b.id = t.domain_id
-              LEFT JOIN unnest(%(room_ids)s::bigint[], %(room_counts)s::int[]) AS r (id, tasks)
-                ON r.id = t.domain_id
-             WHERE t.status = 'queued' AND t.hold IS NULL AND {named}
-               AND d.is_active AND d.task_hold IS NULL AND d.id <> ALL(%(resting)s)
-               AND coalesce(d.max_concurrent_requests, %(concurrency)s) > coalesce(b.tasks, 0)
-               AND coalesce(r.tasks, %(other_room)s) > 0
-               AND {SLOT_IS_NEAR}
-               AND {IN_REGION} AND {HAS_PROXY}
-               AND (%(render_room)s > 0 OR NOT {WANTS_BROWSER})
-               AND {NOTHING_IS_HELD} AND {IS_REGISTERED}
-             ORDER BY t.priority, t.scheduled_at, t.popularity DESC, t.id
-             LIMIT {LOOK_AHEAD}
-        ), numbered AS (
-            SELECT a.*,
+        WITH numbered AS (
+            SELECT c.*,
                    row_number() OVER (
-                       PARTITION BY a.domain_id
-                           ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
+                       PARTITION BY c.domain_id
+                           ORDER BY c.priority, c.scheduled_at, c.popularity DESC, c.id
                    ) AS nth,
                    row_number() OVER (
-                       PARTITION BY a.wants_browser
-                           ORDER BY a.priority, a.scheduled_at, a.popularity DESC, a.id
+                       PARTITION BY c.wants_browser
+                           ORDER BY c.priority, c.scheduled_at, c.popularity DESC, c.id
                    ) AS nth_of_kind
-              FROM ahead a
+              FROM ({candidates}) AS c
         ), wanted AS MATERIALIZED (
             SELECT id
               FROM numbered
              WHERE nth <= room AND (NOT wants_browser OR nth_of_kind <= %(render_room)s)
-             ORDER BY priority, nth, scheduled_at, popularity DESC, id
+             ORDER BY priority, nth, lap, domain_id, id
              LIMIT %(limit)s
         ), locked AS MATERIALIZED (
             SELECT t.id
@@ -137,13 +205,14 @@ async def claim_queued(
         {
             "worker_id": worker_id,
             "limit": limit,
-            "busy_ids": list(busy),
-            "busy_counts": list(busy.values()),
+            "busy": Jsonb({str(domain_id): tasks for domain_id, tasks in busy.items()}),
+            "rooms": Jsonb({str(domain_id): tasks for domain_id, tasks in (rooms or {}).items()}),
             "resting": list(resting),
-            "room_ids": list(rooms or {}),
-            "room_counts": list((rooms or {}).values()),
             "other_room": concurrency if rooms is None else 1,
             "concurrency": concurrency,
+            "priorities": [priority for priority in PRIORITIES for _ in range(2)],
+            "first": [after + 1, 0] * len(PRIORITIES),
+            "last": [_LAST_ID, after] * len(PRIORITIES),
             "among": None if among is None else list(among),
             "region": region,
             "task_proxies": task_proxies,

@@ -13,6 +13,7 @@ from forager.api.streams import response_file
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
+from forager.tasks.activity import SILENT_AFTER
 from forager.tasks.archived_page import visited_response
 from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
@@ -20,7 +21,6 @@ from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
 from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, Task, parse_every
 from forager.tasks.tracking import Tracked
-from forager.tasks.waiting import SILENT_AFTER
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page

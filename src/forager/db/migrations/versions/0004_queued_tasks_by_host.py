@@ -1,0 +1,18 @@
+"""Queued tasks by priority and host."""
+
+from __future__ import annotations
+
+from forager.db.schema import run_migration
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_migration(__file__, ".sql")
+
+
+def downgrade() -> None:
+    run_migration(__file__, ".down.sql")
