@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_long(item: pytest.Item) -> bool:
     marker = item.get_closest_marker("timeout")
-    return marker is not None and marker.args[0] > float(item.config.getini("timeout"))
+    has_time = marker is not None and marker.args[0] > float(item.config.getini("timeout"))
+    return has_time or item.get_closest_marker("long") is not None
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,8 @@ import typer
 import forager
 from api.client import Api
 from forager.api.actions import ACTIONS, API, as_call
-from forager.api.app import create_app
 from forager.cli.main import app
-from forager.db.database import Database
 from forager.hints import Action, Hint, Option, action, render
-from forager.settings import Settings
 
 # Whoever types a command knows who it is.
 # `forager doctor` examines the services, beside much else
@@ -36,11 +33,10 @@ def commands(command: Any, *names: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def operations(settings: Settings, database: Database) -> set[str]:
-    paths = create_app(settings, database).openapi()["paths"]
+def operations(document: dict[str, Any]) -> set[str]:
     return {
         f"{method.upper()} {path.removeprefix(API)}"
-        for path, methods in paths.items()
+        for path, methods in document["paths"].items()
         for method in methods
         if path.startswith(f"{API}/")
     }

@@ -126,7 +126,7 @@ class ChangedWebhook(Webhook):
     secret: str | None = Field(description="Only if it is new; shown once.")
 
     @classmethod
-    def of_changed(cls, changed: values.Changed) -> ChangedWebhook:
+    def of_changed(cls, changed: values.Issued) -> ChangedWebhook:
         shown = Webhook.of(changed.webhook).model_dump()
         return cls.model_validate({**shown, "secret": changed.secret})
 

@@ -7,23 +7,22 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import AllowPrivate, AsJson, Limit, flags_of
+from forager.cli.options import AllowPrivate, AsJson, Limit, argument, flags_of, option
 from forager.cli.output import (
     Columns,
     note,
     say,
     show_json,
-    show_list,
     show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, lists, with_database, with_services
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -74,10 +73,10 @@ def changes_of(region: str | None, cost: str | None, currency: str | None) -> Pr
 
 def costs(
     context: typer.Context,
-    since: Annotated[
-        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
-    ] = "30d",
-    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
+    since: str = option(
+        "Period to report, in whole days: 7d, 30d, 12w.", default="30d", metavar="30d"
+    ),
+    domain: str | None = option("Only this domain.", metavar="HOST"),
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -107,8 +106,6 @@ def _document(report: CostReport) -> dict[str, Any]:
 
 
 def _line(line: CostLine) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
 
 
@@ -137,9 +134,6 @@ def _show(report: CostReport) -> None:
         note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")
 
 
-Answer = TypeVar("Answer")
-
-
 app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of proxies.")]
@@ -148,15 +142,10 @@ ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of pro
 @app.command()
 def add(
     context: typer.Context,
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
-    ] = None,
+    addresses: list[str] | None = argument(
+        "http, https or socks5://user:password@host:port.", metavar="[ADDRESS]..."
+    ),
+    file: Path | None = option("A file with one address per line; - reads standard input."),
     allow_private: AllowPrivate = False,
     region: Region = None,
     cost: Cost = None,
@@ -175,7 +164,7 @@ def add(
             await proxies.set(proxy["id"], changes)
         return added, failures
 
-    added, failures = with_proxies(context, add_all)
+    added, failures = with_services(context, lambda here: add_all(here.proxies))
     if as_json:
         show_json({"added": added, "failed": len(failures)})
     else:
@@ -185,39 +174,64 @@ def add(
         raise typer.Exit(failures[0].exit_code)
 
 
+def _record_url(record: ProxyRecord) -> str:
+    from forager.fetch.proxies.record import shown_address
+
+    return shown_address(
+        record.scheme, record.host, record.port, record.username, record.has_password
+    )
+
+
+def _shown(record: ProxyRecord) -> dict[str, Any]:
+    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
+    values = asdict(record) | {"cost_amount": amount}
+    return {"url": _record_url(record), "state": record.state, **values}
+
+
+_RECORD_COLUMNS: Columns = {
+    "ID>": "id",
+    "PROXY": _record_url,
+    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
+    "OK>": "success_count",
+    "FAILED>": "failure_count",
+    "AVERAGE>": lambda record: (
+        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
+    ),
+    "LAST USED": "last_used_at",
+    "REGION": "region",
+    "COSTS>": lambda record: record.cost and str(record.cost),
+    "WHY OFF": "disabled_reason",
+}
+
+
 @app.command("list")
-def list_(
-    context: typer.Context,
+@lists(
+    _RECORD_COLUMNS, none="There are no proxies. `forager proxies add` adds one.", document=_shown
+)
+async def list_(
+    here: Here,
     limit: Limit = 100,
-    cursor: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
+    cursor: int = option("Return proxies after this ID.", default=0, min=0, max=2**63 - 1),
+) -> object:
     """List proxies with their health."""
-    page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
-    none = "There are no proxies. `forager proxies add` adds one."
-    return show_list(page, as_json, _RECORD_COLUMNS, none=none, document=_shown)
+    return await here.proxies.page(limit=limit, after=cursor)
 
 
 @app.command("test")
 def check(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="ID|all", help="Proxy ID, or `all`.")],
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="URL to fetch through the proxy; by default only the connection is tested."
-        ),
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow a private address for the URL.")
-    ] = False,
+    url: str | None = option(
+        "URL to fetch through the proxy; by default only the connection is tested."
+    ),
+    allow_private: bool = option(
+        "Allow a private address for the URL.", "--allow-private", default=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
     options = _client_options(context, allow_private)
-    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
+    tested = with_services(context, lambda here: _test(here.proxies, which, url, options))
     if as_json:
         show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
     else:
@@ -243,7 +257,7 @@ def set_(
     async def set_all(proxies: Proxies) -> list[ProxyRecord]:
         return [await proxies.set(proxy_id, changes) for proxy_id in ids]
 
-    changed = with_proxies(context, set_all)
+    changed = with_services(context, lambda here: set_all(here.proxies))
     if as_json:
         show_json({"items": [_shown(record) for record in changed]})
         return
@@ -266,7 +280,7 @@ def enable(context: typer.Context, ids: ProxyIds) -> None:
 def disable(
     context: typer.Context,
     ids: ProxyIds,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
+    reason: str | None = option("Reason, shown in the list."),
 ) -> None:
     """Stop using proxies until they are enabled again."""
     _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))
@@ -276,13 +290,6 @@ def disable(
 def remove(context: typer.Context, ids: ProxyIds) -> None:
     """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
-
-
-def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
-    from forager.fetch.proxies.service import Proxies
-    from forager.secrets import Vault
-
-    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
 
 
 def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -379,15 +386,7 @@ def _each(
             record = await change(proxies, proxy_id)
             say(f"{done} proxy {record.id}: {_record_url(record)}")
 
-    with_proxies(context, change_all)
-
-
-def _record_url(record: ProxyRecord) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        record.scheme, record.host, record.port, record.username, record.has_password
-    )
+    with_services(context, lambda here: change_all(here.proxies))
 
 
 def _spec_url(spec: ProxySpec) -> str:
@@ -398,30 +397,8 @@ def _spec_url(spec: ProxySpec) -> str:
     )
 
 
-def _shown(record: ProxyRecord) -> dict[str, Any]:
-    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
-    values = asdict(record) | {"cost_amount": amount}
-    return {"url": _record_url(record), "state": record.state, **values}
-
-
 def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
     return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-_RECORD_COLUMNS: Columns = {
-    "ID>": "id",
-    "PROXY": _record_url,
-    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
-    "OK>": "success_count",
-    "FAILED>": "failure_count",
-    "AVERAGE>": lambda record: (
-        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
-    ),
-    "LAST USED": "last_used_at",
-    "REGION": "region",
-    "COSTS>": lambda record: record.cost and str(record.cost),
-    "WHY OFF": "disabled_reason",
-}
 
 
 def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, flags_of
+from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import counted, note, show_json, show_rows, show_table
 from forager.cli.running import run as run_loop
 from forager.cli.running import with_database
@@ -59,8 +59,8 @@ def list_(as_json: AsJson = False) -> None:
 def run(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name, as shown by `list`.")],
-    days: Annotated[int, typer.Option(min=1, max=3_660, help="Number of days to cover.")] = 30,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Rows to show.")] = 100,
+    days: int = option("Number of days to cover.", default=30, min=1, max=3_660),
+    limit: int = option("Rows to show.", default=100, min=1, max=1_000),
     as_json: AsJson = False,
 ) -> None:
     """Run a query. Results are as fresh as the last sync."""

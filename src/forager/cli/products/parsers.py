@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, flags_of
-from forager.cli.output import Steps, note, show_json, show_list
-from forager.cli.running import with_database
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
+from forager.cli.output import Steps, note, show_json
+from forager.cli.products import parser_views as views
+from forager.cli.running import Here, lists, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -46,27 +47,21 @@ def list_(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def rates(
-    context: typer.Context,
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+@lists(
+    views.RATE_COLUMNS,
+    none="No pages were parsed in the last seven days.",
+    document=views.rate_fields,
+)
+async def rates(
+    here: Here,
+    domain: str | None = option("Only this domain."),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Show the success rate of each version per domain: last 100 pages, last 7 days."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rates import list_rates
 
-    page = with_database(
-        context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
-    )
-    return show_list(
-        page,
-        as_json,
-        views.RATE_COLUMNS,
-        none="No pages were parsed in the last seven days.",
-        document=views.rate_fields,
-    )
+    return await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
 
 
 @app.command()
@@ -74,10 +69,9 @@ def rollout(
     context: typer.Context,
     name: Name,
     version: Version,
-    canary: Annotated[
-        str | None,
-        typer.Option(help="Only run it beside the active version, on this share of tasks: 10%."),
-    ] = None,
+    canary: str | None = option(
+        "Only run it beside the active version, on this share of tasks: 10%."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Activate a version; with --canary, run it on a share of the tasks first."""
@@ -108,16 +102,12 @@ def backtest(
     context: typer.Context,
     name: Name,
     against: Annotated[str, typer.Option(help="The version to compare with, or `generic`.")],
-    version: Annotated[
-        str | None, typer.Option(help="The version to try.", show_default="the newest")
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="Only pages of this domain.")] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="All stored pages, not only the newest of each URL.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Maximum number of pages to read.")
-    ] = 1000,
+    version: str | None = option("The version to try.", show_default="the newest"),
+    domain: str | None = option("Only pages of this domain."),
+    history: bool = option(
+        "All stored pages, not only the newest of each URL.", "--history", default=False
+    ),
+    limit: int = option("Maximum number of pages to read.", default=1000, min=1, max=10_000_000),
     as_json: AsJson = False,
 ) -> None:
     """Parse archived pages with two versions and show differences; stores nothing."""
@@ -145,10 +135,7 @@ def backtest(
 @app.command("test")
 def run_fixtures(
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Fixtures, or folders with fixtures."),
-    ] = None,
+    paths: list[Path] | None = argument("Fixtures, or folders with fixtures.", metavar="[PATH]..."),
     module: Module = None,
     as_json: AsJson = False,
 ) -> None:
@@ -179,16 +166,13 @@ def new(
         list[str],
         typer.Option(help="URL pattern that it handles: 'shop.example/item/*' (repeatable)."),
     ],
-    page: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="FILE_OR_URL",
-            help="Page for the first fixture; the stored page of a task is not fetched again.",
-        ),
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Folder to write to.")] = Path(),
+    page: str | None = option(
+        "Page for the first fixture; the stored page of a task is not fetched again.",
+        "--from",
+        metavar="FILE_OR_URL",
+    ),
+    url: str | None = option("The URL of the file."),
+    folder: Path = option("Folder to write to.", "--dir", default=Path()),
     allow_private: AllowPrivate = False,
     as_json: AsJson = False,
 ) -> None:

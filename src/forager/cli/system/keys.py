@@ -9,7 +9,7 @@ import typer
 
 from forager.access.caller import Scope
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import (
     long_time,
     note,
@@ -20,7 +20,7 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, with_database
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey
@@ -39,16 +39,11 @@ NO_LIMIT = "no limit"
 def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Purpose of the key.")],
-    scope: Annotated[
-        Scope, typer.Option(help="read, operate (start and manage work), or admin (everything).")
-    ] = Scope.OPERATE,
-    owner: Annotated[
-        UUID | None,
-        typer.Option(help="Owner of everything created with it.", show_default="a new owner"),
-    ] = None,
-    expires: Annotated[
-        str | None, typer.Option(help="Time until it expires: 12h, 90d.", show_default="never")
-    ] = None,
+    scope: Scope = option(
+        "read, operate (start and manage work), or admin (everything).", default=Scope.OPERATE
+    ),
+    owner: UUID | None = option("Owner of everything created with it.", show_default="a new owner"),
+    expires: str | None = option("Time until it expires: 12h, 90d.", show_default="never"),
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it once. After the first key, every request needs one."""
@@ -111,12 +106,12 @@ def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+@answers(lambda found: f"{found.id} ({found.name}) is revoked")
+async def revoke(here: Here, key: KeyId) -> object:
     """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 
-    found = with_database(context, lambda db, _: revoke_key(db, key))
-    return show_json(found) if as_json else say(f"{found.id} ({found.name}) is revoked")
+    return await revoke_key(here.database, key)
 
 
 @app.command("set-quota")
@@ -125,18 +120,14 @@ def set_quota(
     owner: Annotated[
         UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
     ],
-    active_jobs: Annotated[
-        int | None,
-        typer.Option(min=0, help="Jobs that are pending, running or paused at the same time."),
-    ] = None,
-    pages_per_job: Annotated[int | None, typer.Option(min=1, help="Pages per crawl.")] = None,
-    pages_per_day: Annotated[
-        int | None,
-        typer.Option(min=0, help="Pages per UTC day, over all crawls started on that day."),
-    ] = None,
-    requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests per minute, over all API processes.")
-    ] = None,
+    active_jobs: int | None = option(
+        "Jobs that are pending, running or paused at the same time.", min=0
+    ),
+    pages_per_job: int | None = option("Pages per crawl.", min=1),
+    pages_per_day: int | None = option(
+        "Pages per UTC day, over all crawls started on that day.", min=0
+    ),
+    requests_per_minute: int | None = option("Requests per minute, over all API processes.", min=1),
     as_json: AsJson = False,
 ) -> None:
     """Set the quota of an owner; limits that are not given are removed."""

@@ -29,9 +29,8 @@ from forager.documents.search.tsquery import Query, Reading, parse_query, sugges
 from forager.documents.store import generations
 from forager.errors import InvalidInput
 from forager.extract.text import storable
-from forager.index.engine import Engine, View, choose, note_of
-from forager.index.kind import SECTIONS, EngineUnavailable, IndexMissing
-from forager.metrics.recorded import SEARCHES
+from forager.index.engine import Engine, View, answer
+from forager.index.kind import SECTIONS, IndexMissing
 
 BY_WORDS = "Nothing is written as typed; these sections have the same words in a row."
 BY_PREFIX = "Nothing is written as typed; these sections have words that begin so."
@@ -78,10 +77,10 @@ async def search(
     request = _checked(request)
     query = parse_query(request.query)
     try:
-        page = await _read(database, request, query, engine, embedder)
+        page = await _read(database, request, query, engine, embedder, is_last=False)
     except IndexMissing:
-        # another one may have taken its place: only a later transaction can see that
-        page = await _read(database, request, query, engine, embedder, again=True)
+        # only a later transaction can see the index that has taken its place
+        page = await _read(database, request, query, engine, embedder, is_last=True)
     return replace(page, took=time.perf_counter() - began)
 
 
@@ -92,43 +91,21 @@ async def _read(
     engine: Engine | None,
     embedder: Embedder | None,
     *,
-    again: bool = False,
+    is_last: bool,
 ) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        return await _by_engine(connection, request, query, start, engine, embedder, again=again)
 
+        async def search(view: View | None) -> SearchPage:
+            return await _search(connection, request, query, start, view, embedder)
 
-async def _by_engine(
-    connection: Connection,
-    request: SearchRequest,
-    query: Query,
-    start: SearchStart,
-    engine: Engine | None,
-    embedder: Embedder | None,
-    *,
-    again: bool,
-) -> SearchPage:
-    """The engine's answer, or PostgreSQL's if there is no engine or it does not answer."""
-    choice = await choose(connection, engine, SECTIONS)
-    trouble = choice.note
-    if choice.view is not None:
-        try:
-            page = await _looked(connection, request, query, start, choice.view, embedder)
-            SEARCHES.add(SECTIONS, "opensearch")
-            return page
-        except EngineUnavailable as error:
-            if isinstance(error, IndexMissing) and not again:
-                raise
-            trouble = note_of(error)
-    page = await _looked(connection, request, query, start, None, embedder)
-    SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
+        page, trouble = await answer(connection, engine, SECTIONS, search, is_last=is_last)
     notes = [note for note in (page.note, trouble) if note]
     return replace(page, note=" ".join(notes) or None)
 
 
-async def _looked(
+async def _search(
     connection: Connection,
     request: SearchRequest,
     query: Query,

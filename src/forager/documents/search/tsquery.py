@@ -67,15 +67,15 @@ class TsQuery:
         return lexemes_of(self.positive)
 
     def relaxed(self, rarity: Sequence[float], share: float) -> str:
-        """The query for sections that have most of the words: those that tell `share` of it."""
+        """The query for sections that have words with this share of its weight."""
         order = sorted(range(len(self.terms)), key=lambda n: -rarity[n])[:_MAX_OPTIONAL]
         # of two words, the rarer one
         needed = min(share * sum(rarity[n] for n in order), sum(rarity[n] for n in order[:-1]))
         chosen: list[tuple[int, ...]] = []
         for size in range(1, len(order) + 1):
             for subset in combinations(order, size):
-                told = sum(rarity[n] for n in subset)
-                if told >= needed and not any(set(few) <= set(subset) for few in chosen):
+                weight = sum(rarity[n] for n in subset)
+                if weight >= needed and not any(set(few) <= set(subset) for few in chosen):
                     chosen.append(subset)
         ways = [" & ".join(self.terms[n].query for n in subset) for subset in chosen]
         return " & ".join([f"({_either(ways)})", *self.unwanted]) if ways else ""
