@@ -37,9 +37,8 @@ MAKE_DOMAINS = """
     SELECT name, 'http://' || name || '/', true, %s FROM unnest(%s::text[]) AS name
 """
 MAKE_TASKS = """
-    INSERT INTO crawl_tasks (domain_id, url, url_hash, status)
-    SELECT d.id, 'http://' || d.domain_name || '/p/' || n, sha256((d.id || '/' || n)::bytea),
-           'queued'
+    INSERT INTO crawl_tasks (domain_id, url, url_hash)
+    SELECT d.id, 'http://' || d.domain_name || '/p/' || n, sha256((d.id || '/' || n)::bytea)
       FROM domains d, generate_series(1, %s) AS n
 """
 VISITS = """

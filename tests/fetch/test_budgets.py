@@ -280,7 +280,7 @@ async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
     async with Budgets(database, holder=uuid4(), delay=0.0, concurrency=None, at_once=2) as budgets:
         slots = [await budgets.acquire(f"{n}.example") for n in range(2)]
         waiting = asyncio.create_task(budgets.acquire(HOST))
-        await eventually(lambda: len(budgets._sending._waiters or ()) == 1)
+        await eventually(lambda: len(budgets._free._waiters or ()) == 1)
         assert budgets.pages_waiting == 0  # its host could be sent a request
         slots[0].release()
         (await waiting).release()
