@@ -156,7 +156,7 @@ class Budgets:
         """Exchange with the database now, as the loop does by itself."""
         known = self._hosts.get(host)
         if known is not None:
-            await self._exchange([known.account])
+            await self._exchange([known.account], waits=True)
             if known.account.trouble is not None:
                 raise known.account.trouble
 
@@ -326,8 +326,8 @@ class Budgets:
             return PAUSE_AFTER_TROUBLE
         return SHORTEST_PAUSE
 
-    async def _exchange(self, accounts: Sequence[DomainAccount]) -> None:
-        """Report, renew, reserve."""
+    async def _exchange(self, accounts: Sequence[DomainAccount], *, waits: bool = False) -> None:
+        """Report, renew, reserve; `waits` also for rows that another process has locked."""
         async with self._exchanging, self._database.connection() as connection:
             if not self._clock.is_known:
                 # the response time decides how many slots are requested
@@ -337,7 +337,9 @@ class Budgets:
             sent = [(account, self._message(account)) for account in accounts]
             sent_at = local_time()
             try:
-                answer = await store.exchange(connection, self._holder, [each for _, each in sent])
+                answer = await store.exchange(
+                    connection, self._holder, [each for _, each in sent], waits=waits
+                )
             except BaseException:
                 for account, wanted in sent:
                     account.not_written(wanted)
@@ -423,7 +425,7 @@ class Budgets:
 
     async def _leave(self) -> None:
         if self._accounts:
-            await self._exchange(list(self._accounts.values()))
+            await self._exchange(list(self._accounts.values()), waits=True)
         async with self._database.connection() as connection:
             await store.delete_permits(connection, self._holder)
 
