@@ -48,7 +48,7 @@ BYTES_WAITING = 4 * BATCH_BYTES
 # tasks that a worker holds for each that it downloads: the others wait for their hosts
 HELD_PER_DOWNLOAD = 16
 # of these, tasks that do not wait for their hosts but for this process or the database, or are sent
-BEGUN_PER_DOWNLOAD = 3
+BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time make one claim
 CLAIM_INTERVAL = 0.02
 # a claim that found little may have looked at many hosts: it is followed by a pause of this many
