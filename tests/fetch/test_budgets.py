@@ -746,6 +746,7 @@ async def test_a_long_retry_after_is_told_at_once(database: Database, open_budge
     first, second = await open_budgets(), await open_budgets()
     with await first.acquire(HOST) as slot:
         slot.slow_down(3600)
+        assert list(first.rooms({}).values()) == [0]
     with pytest.raises(HostResting, match="Retry-After") as resting:
         await first.acquire(HOST)
     assert 3590 < resting.value.seconds <= 3600
