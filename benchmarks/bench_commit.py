@@ -21,7 +21,6 @@ from benchmarks.machine import describe_machine
 from benchmarks.report import Report
 from forager.archive.local import LocalStorage
 from forager.archive.writer import ArchiveWriter
-from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Entry, Found, Via
@@ -32,6 +31,8 @@ from forager.crawl.options import crawl_options
 from forager.crawl.pages import Pages
 from forager.crawl.service import request_crawl
 from forager.crawl.settlement import Outcome, Postponed, Settlement
+from forager.crawl.store import frontier as frontier_rows
+from forager.crawl.store import state as state_rows
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
@@ -101,7 +102,7 @@ class GrownCrawl:
     async def commit(self) -> None:
         """One batch, with what reading it from the frontier costs left out."""
         async with self._context.database.connection() as connection:
-            entries = await store.select_entries(
+            entries = await frontier_rows.select_entries(
                 connection, self._context.lease.job_id, after=self._place, limit=PAGES
             )
         self._place = (entries[-1].depth, entries[-1].seq)
@@ -233,7 +234,7 @@ async def _grown(database: Database, settings: Settings, size: int, folder: Path
 
 async def _insert_state(context: JobContext, job_id: UUID) -> None:
     async with context.commit() as connection:
-        await store.insert_state(connection, job_id)
+        await state_rows.insert_state(connection, job_id)
 
 
 async def _checkpoint(database: Database) -> None:

@@ -39,7 +39,7 @@ from forager.logs import configure_logs
 from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import tell
-from forager.tasks.store.scheduling import tell_workers
+from forager.tasks.store.stages import notify_workers
 
 WORKERS = (1, 2, 4)
 DOMAINS = 50
@@ -190,7 +190,7 @@ async def task_rate(bench: Bench, dispatch: Dispatch, workers: int, tasks: int) 
         async with database.transaction() as connection:
             cursor = await connection.execute(MAKE_TASKS, {"tasks": tasks})
             await tell(connection, settings, [row[0] for row in await cursor.fetchall()])
-            await tell_workers(connection)
+            await notify_workers(connection)
         began = time.perf_counter()
         query = "SELECT count(*) FROM crawl_tasks WHERE status = 'completed'"
         await until(database, query, tasks)

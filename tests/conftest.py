@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -54,9 +55,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = ordered + short
 
 
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the garbage collector need not look at them again."""
+    gc.freeze()
+
+
 def _is_long(item: pytest.Item) -> bool:
     marker = item.get_closest_marker("timeout")
-    return marker is not None and marker.args[0] > float(item.config.getini("timeout"))
+    has_time = marker is not None and marker.args[0] > float(item.config.getini("timeout"))
+    return has_time or item.get_closest_marker("long") is not None
 
 
 @pytest.fixture(autouse=True)

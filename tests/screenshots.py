@@ -221,7 +221,7 @@ async def _open_menu(page: Page) -> None:
 
 
 async def _ask(page: Page) -> None:
-    await page.get_by_role("button", name="Delete this source").click()
+    await page.get_by_role("button", name="Delete source").click()
     await page.get_by_role("dialog").wait_for()
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +13,9 @@ import pytest
 
 from reference import FOLDER, PAGES, whole_page
 from scripts import site
+from support.cli import forager
 
 DOCS = FOLDER.parent
-FORAGER = Path(sys.executable).parent / "forager"
 ROOT = DOCS.parent
 RESULTS = ROOT / "benchmarks" / "results"
 WRITTEN = [path for folder in (DOCS, RESULTS) for path in sorted(folder.rglob("*.md"))]
@@ -48,18 +45,11 @@ def commands_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages_with_commands(), ids=lambda p: str(p.relative_to(DOCS)))
-def test_commands_in_the_documentation_run(page: Path, database_url: str, tmp_path: Path) -> None:
-    environment = os.environ | {"FORAGER_DATABASE_URL": database_url}
+@pytest.mark.usefixtures("command_line")
+def test_commands_in_the_documentation_run(page: Path) -> None:
     for command in commands_of(page):
-        done = subprocess.run(
-            [FORAGER, *shlex.split(command)[1:]],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        done = forager(*shlex.split(command)[1:])
+        assert done.code == 0, f"{command}\n{done.out}{done.err}"
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda p: str(p.relative_to(ROOT)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import import_module
@@ -45,6 +45,19 @@ class Gathered(io.BytesIO):
         self.seek(0)
         self.truncate()
         return part
+
+
+async def file_parts(
+    format_: str, columns: Mapping[str, str], portions: AsyncIterator[Sequence[Row]]
+) -> AsyncIterator[bytes]:
+    """The bytes of a file of rows, a portion at a time; the first comes at once."""
+    gathered = Gathered()
+    sink = open_sink(format_, gathered, columns)
+    async for rows in portions:
+        sink.write(rows)
+        yield gathered.take()
+    sink.finish()
+    yield gathered.take()
 
 
 class CountingFile:

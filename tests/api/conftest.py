@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from api.client import Api
 from built_site import Crawls
 from forager.access.caller import Scope
 from forager.access.keys import create_key
+from forager.api.app import create_app
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings
@@ -23,6 +25,13 @@ Keyed = Callable[..., Awaitable[Api]]
 @pytest.fixture
 def api_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"api_port": 0})
+
+
+@pytest.fixture(scope="session")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The OpenAPI description, which takes a second to build and needs no database."""
+    database: Any = object()
+    return create_app(Settings(home=tmp_path_factory.mktemp("home")), database).openapi()
 
 
 @pytest.fixture

@@ -87,6 +87,7 @@ def test_a_server_asks_for_the_key_and_leaves_when_told(tmp_path: Path, capsys: 
     assert key not in (tmp_path / "api.log").read_text()
 
 
+@pytest.mark.long
 def test_without_a_key_only_loopback(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "example.org"):
         done = subprocess.run(

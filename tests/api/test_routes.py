@@ -17,7 +17,6 @@ from api.furnished import OWNED, SAVES, SHARED, SLOW, furnish, operations, param
 from built_site import rows_of
 from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
-from forager.api.app import create_app
 from forager.api.limits import MAX_LIST
 from forager.api.reference_page import example_of
 from forager.db.database import Database
@@ -55,11 +54,6 @@ LARGEST_BODY = 20_000
 @pytest.fixture
 def api_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"api_port": 0, "api_max_body_mb": LARGEST_BODY / 1e6})
-
-
-@pytest.fixture
-def document(settings: Settings, database: Database) -> dict[str, Any]:
-    return create_app(settings, database).openapi()
 
 
 @pytest.fixture

@@ -9,18 +9,9 @@ import pytest
 
 from api.client import Api
 from api.furnished import operations
-from forager.api.app import create_app
 from forager.db.database import Database
-from forager.settings import Settings
 
 OPERATION_IDS = Path(__file__).with_name("operation_ids.txt")
-
-
-@pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The description needs no database."""
-    database: Any = object()
-    return create_app(Settings(home=tmp_path_factory.mktemp("home")), database).openapi()
 
 
 def test_operation_ids_are_stable(document: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from archive_samples import body_of, no_register, packed
 
 from forager.archive.local import LocalStorage, whole_file
-from forager.archive.reader import ExportReport, warc_codec, write_warc
+from forager.archive.reader import ExportReport, warc_codec, warc_parts
 from forager.archive.record import Codec, StorageFull
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
@@ -34,7 +34,10 @@ async def export_warc(
     storage: LocalStorage, refs: Iterable[ArchiveRef], target: Path, **info: str
 ) -> ExportReport:
     with whole_file(target, overwrite=True) as file:
-        return await write_warc(storage, stream(refs), file, warc_codec(target.name), info)
+        report, codec = ExportReport(), warc_codec(target.name)
+        async for part in warc_parts(storage, stream(refs), codec, info or {}, report):
+            file.write(part)
+        return report
 
 
 @pytest.mark.parametrize("suffix", [".warc.zst", ".warc.gz", ".warc"])

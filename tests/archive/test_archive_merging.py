@@ -16,7 +16,7 @@ from obstore.store import LocalStore
 
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
 from forager.archive import merging, store
-from forager.archive.audit import Finding, Trouble, audit, mend
+from forager.archive.audit import Finding, Trouble, audit, repair
 from forager.archive.deletion import find_orphans, plan_prune, prune
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
@@ -287,7 +287,7 @@ async def test_a_merge_while_the_archive_is_verified_is_not_taken_for_lost(
     [merged] = {ref.segment for ref in await refs_of(database)}
     for trouble in (Trouble.MISSING, Trouble.UNWRITTEN):
         hasty = Finding(segment=merged, references=8, troubles=(trouble,))
-        assert await mend(database, storage, hasty) == ["left alone: its file is there now"]
+        assert await repair(database, storage, hasty) == ["left alone: its file is there now"]
     assert await bodies(database, storage) == pages
 
 

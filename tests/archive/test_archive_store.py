@@ -15,7 +15,7 @@ import pytest
 
 from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
 from forager.archive import store
-from forager.archive.audit import Finding, Trouble, audit, mend
+from forager.archive.audit import Finding, Trouble, audit, repair
 from forager.archive.deletion import (
     clean_up_archive,
     delete_segment,
@@ -76,7 +76,7 @@ async def troubles(database: Database, storage: Storage) -> list[tuple[Trouble, 
 
 
 async def mend_all(database: Database, storage: Storage) -> list[list[str]]:
-    return [await mend(database, storage, found) for found in await findings(database, storage)]
+    return [await repair(database, storage, found) for found in await findings(database, storage)]
 
 
 async def age_segments(database: Database, days: float) -> None:
@@ -315,7 +315,7 @@ async def test_a_reference_that_came_after_the_plan_is_respected(
     assert (await read_response(storage, refs[0])).status == 200
 
 
-# --- verify and mend -----------------------------------------------------------------------------
+# --- verify and repair ---------------------------------------------------------------------------
 
 
 async def test_a_good_archive_has_no_troubles(
@@ -327,7 +327,7 @@ async def test_a_good_archive_has_no_troubles(
     await job.end()
     [found] = await findings(database, storage)
     assert (found.ok, found.open, found.records, found.references) == (True, False, 3, 2)
-    assert not found.can_be_mended
+    assert not found.can_be_repaired
 
 
 async def test_a_torn_tail_is_reported_and_harms_nobody(
@@ -339,7 +339,7 @@ async def test_a_torn_tail_is_reported_and_harms_nobody(
     [found] = await findings(database, storage)
     assert found.troubles == (Trouble.TORN,)
     assert found.ok
-    assert await mend(database, storage, found) == []
+    assert await repair(database, storage, found) == []
 
 
 async def test_one_damaged_record_does_not_discredit_those_behind_it(
@@ -354,7 +354,7 @@ async def test_one_damaged_record_does_not_discredit_those_behind_it(
     assert found.troubles == (Trouble.DAMAGED, Trouble.BROKEN)
     assert found.broken == (bad,)
     assert not found.ok
-    assert await mend(database, storage, found) == ["1 reference(s) deleted"]
+    assert await repair(database, storage, found) == ["1 reference(s) deleted"]
     assert await select_refs(database) == [
         (ref.segment, ref.offset, ref.length) for ref in (good, behind)
     ]
@@ -367,7 +367,7 @@ async def test_a_missing_file_takes_its_references_with_it(
     (folder / ref.segment).unlink()
     [found] = await findings(database, storage)
     assert (found.troubles, found.ok) == ((Trouble.MISSING,), False)
-    assert await mend(database, storage, found) == ["row and 3 reference(s) deleted"]
+    assert await repair(database, storage, found) == ["row and 3 reference(s) deleted"]
     assert await select_refs(database) == []
     assert await findings(database, storage) == []
 

@@ -50,7 +50,7 @@ def test_the_help_of_a_group_is_that_of_its_fields() -> None:
 
 
 def test_options_that_are_not_given_have_their_defaults() -> None:
-    assert CliRunner().invoke(app, []).output == f"{Selection()} False\n"
+    assert CliRunner().invoke(app, []).output == f"{Selection(None, None, False)} False\n"
 
 
 def test_a_table_is_declared_by_its_headings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,12 +20,12 @@ from structlog.testing import CapturingLogger
 from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.merging import merge_segments
-from forager.archive.reader import read_response
+from forager.archive.reader import ExportReport, read_response
 from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, parse_ref
 from forager.archive.storage import Storage, open_storage
 from forager.crawl.export import export
-from forager.crawl.export.export import Export, Exported, export_job, export_size
+from forager.crawl.export.export import Export, export_job, export_size
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import url_lists as export_store
@@ -64,7 +64,7 @@ async def job(database: Database, storage: Storage, queue: Queue) -> AsyncIterat
     await job.writer.close()
 
 
-async def written(job: ArchivedJob, storage: Storage, **wanted: Any) -> tuple[Exported, bytes]:
+async def written(job: ArchivedJob, storage: Storage, **wanted: Any) -> tuple[ExportReport, bytes]:
     file = io.BytesIO()
     exported = await export_job(job.database, storage, job.id, Export(**wanted), file)
     return exported, file.getvalue()
@@ -260,7 +260,7 @@ async def test_an_empty_job_makes_an_empty_file(
     database: Database, storage: Storage, queue: Queue
 ) -> None:
     job = await start_job(database, storage, queue)
-    assert await written(job, storage, format=ExportFormat.JSONL) == (Exported(), b"")
+    assert await written(job, storage, format=ExportFormat.JSONL) == (ExportReport(), b"")
     _, data = await written(job, storage, format=ExportFormat.PARQUET)
     assert pyarrow.parquet.read_table(io.BytesIO(data)).num_rows == 0
     _, data = await written(job, storage, format=ExportFormat.WARC)

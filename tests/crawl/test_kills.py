@@ -173,6 +173,7 @@ async def ask(crawls: Crawls, site: Site) -> UUID:
     )
 
 
+@pytest.mark.long
 async def test_killed_runners(crawls: Crawls, slow_site: Site) -> None:
     undisturbed, hits = await crawl_undisturbed(crawls, slow_site)
     disturbance = Disturbance(crawls, slow_site, seed=1)
@@ -185,6 +186,7 @@ async def test_killed_runners(crawls: Crawls, slow_site: Site) -> None:
     assert disturbance.kills >= 5
 
 
+@pytest.mark.long
 async def test_killed_workers(crawls: Crawls, slow_site: Site) -> None:
     undisturbed, hits = await crawl_undisturbed(crawls, slow_site)
     disturbance = Disturbance(crawls, slow_site, seed=2)
@@ -210,6 +212,7 @@ async def recover(crawls: Crawls) -> None:
     await watchdog.run_once()
 
 
+@pytest.mark.long
 async def test_killed_database(slow_site: Site, tmp_path: Path, settings: Settings) -> None:
     home = tmp_path / "own"
     with join_server(home) as use:

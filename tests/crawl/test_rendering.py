@@ -162,6 +162,7 @@ async def _check_archive(crawls: Crawls, settings: Settings, url: str) -> None:
     assert b"/data/2" in records["metadata"].block
 
 
+@pytest.mark.long
 async def test_a_runner_killed_while_it_renders_leaves_nothing_behind(
     crawls: Crawls, site: Site, settings: Settings
 ) -> None:

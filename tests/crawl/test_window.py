@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from forager.crawl import store
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.frontier.window import Window
 from forager.crawl.settlement import Postponed
+from forager.crawl.store import frontier as store
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.extract.keys import url_key

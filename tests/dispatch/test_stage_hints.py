@@ -13,7 +13,7 @@ from forager.tasks.stages.attempt import Stage
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hints_module, "PATIENCE", 0.01)
+    monkeypatch.setattr(hints_module, "OFFER_LIMIT", 0.01)
 
 
 async def test_an_offer_waits_until_it_was_tried() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from built_site import SOURCE, Crawls, pages
+from forager.cli.crawls.export import pages_of
 from forager.db.database import Database
 from forager.documents.export import (
     MARKER,
@@ -20,7 +22,9 @@ from forager.documents.export import (
     open_export,
 )
 from forager.documents.reader import ReadPage
-from forager.errors import NotAllowed, NotFound
+from forager.errors import InvalidInput, NotAllowed, NotFound
+from forager.jobs.queue import Queue
+from forager.settings import Settings
 from search_corpus import Corpus
 
 SITE = {
@@ -115,3 +119,19 @@ async def test_an_older_generation_can_be_exported(database: Database, corpus: C
     assert len([page async for page in exported_pages(database, first)]) == 5
     with pytest.raises(NotFound):
         await open_export(database, "docs.example", 9)
+
+
+async def test_a_job_is_exported_by_its_id(
+    database: Database, queue: Queue, settings: Settings
+) -> None:
+    crawl = await Crawls(database, queue, settings).start()
+    await crawl.write(pages({"a": "alpha", "b": "beta"}))
+    await crawl.finish()
+    job = str(crawl.context.job.id)
+    for name in (SOURCE, job, job[:18]):
+        export = await pages_of(database, settings, name, None)
+        assert (export.source.id, export.generation.number, export.pages) == (SOURCE, 1, 2)
+    with pytest.raises(InvalidInput, match="--generation is for a source"):
+        await pages_of(database, settings, job, 1)
+    with pytest.raises(NotFound, match="no source or job abcdef"):
+        await pages_of(database, settings, "abcdef", None)

@@ -16,6 +16,7 @@ from forager.documents.search.embedding import (
     embedder_of,
     static_model,
 )
+from forager.documents.search.score import Candidate
 from forager.documents.search.semantic import Embedding
 from forager.documents.store import embeddings as store
 from forager.settings import Settings
@@ -88,6 +89,28 @@ async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
         assert await store.select_model(connection) == "topics 2"
 
 
+async def test_many_vectors_are_indexed_without_a_time_limit(
+    database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Corpus(database).publish("d.example", PAGES)
+    monkeypatch.setattr(store, "MANY", 2)
+    async with database.transaction() as connection:
+        embedding = Embedding(database, settings)
+        await embedding.run_once()
+        await store.create_index_if_large(connection)
+        cursor = await connection.execute(
+            "SELECT current_setting('statement_timeout'), to_regclass('section_vectors_idx')::text"
+        )
+        assert await cursor.fetchone() == ("0", "section_vectors_idx")
+        await connection.execute("DROP INDEX section_vectors_idx")
+    await embedding.run()
+    question = "keep projects isolated somehow"
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT to_regclass('section_vectors_idx')::text")
+        assert await cursor.fetchone() == ("section_vectors_idx",)
+    assert await first(database, question, model) == "Virtual environments"
+
+
 async def test_without_pgvector_words_answer_alone(
     database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,3 +165,21 @@ def test_settings_choose_the_model(settings: Settings) -> None:
     chosen = embedder_of(url)
     assert isinstance(chosen, EndpointModel)
     assert chosen.name == "nomic-embed-text at http://127.0.0.1:1/v1"
+
+
+def test_pages_are_ordered_by_the_scaled_scores_of_both_rankings() -> None:
+    def ranked(**scores: float) -> list[Candidate]:
+        return [
+            Candidate(ord(name), 0, [], [], 0, [], False, 0.0, score=score)
+            for name, score in scores.items()
+        ]
+
+    def order(words: list[Candidate], meaning: list[Candidate], weight: float = 1.0) -> str:
+        return "".join(chr(each.document_id) for each in module.fuse(words, meaning, weight))
+
+    # a clearly best page stays first, though others are in both rankings
+    assert order(ranked(a=3.0, b=1.2, c=1.0), ranked(d=0.7, b=0.45, c=0.4))[:2] == "ad"
+    assert order(ranked(a=3.0, b=2.9, c=1.0), ranked(b=0.7, c=0.4)) == "bac"
+    assert order(ranked(a=3.0, b=2.0, c=1.0), ranked(b=0.7, c=0.4), weight=0.4) == "abc"
+    # a page alone in its ranking is neither the best nor the worst
+    assert order(ranked(a=1.0), ranked(b=0.7, c=0.4, d=0.3)) == "bacd"

@@ -243,3 +243,18 @@ def test_breadcrumbs_lose_home_and_product() -> None:
         ],
     }
     assert product_of(linked(json.dumps(crumbs))).category == ("Kitchen",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"@graph": [{**KETTLE, "brand": {"@id": "#b"}}, {"@id": "#b", "name": "Zenith"}]},
+        {
+            **{name: value for name, value in KETTLE.items() if name != "brand"},
+            "additionalProperty": [{"name": "Weight", "value": "2 kg"},
+                                   {"name": "Brand", "value": "Zenith"}],
+        },
+    ],
+)  # fmt: skip
+def test_a_brand_that_the_item_refers_to_or_lists(data: dict[str, object]) -> None:
+    assert product_of(linked(json.dumps(data))).brand == "Zenith"

@@ -140,6 +140,12 @@ def test_codes_in_addresses(url: str, sku: str | None) -> None:
     assert product_of(shop_page("<p>Nothing.</p>"), url).sku == sku
 
 
+def test_a_currency_beside_the_element_of_the_price() -> None:
+    shown = "<div>2 for <b>9.00</b>: <span class=price>49.90</span> <i>€</i></div>" + BUY
+    product = product_of(shop_page(shown))
+    assert (product.price, product.currency) == (Decimal("49.90"), "EUR")
+
+
 def test_labels_for_brand_and_trade_number() -> None:
     product = product_of(
         shop_page(
@@ -313,10 +319,39 @@ def test_words_and_a_disabled_button_overrule_the_data() -> None:
         ("<div data-product-id='A1234' data-brand='Acme'></div>", "Acme"),
         ("<p>Hersteller</p><p>R.K.</p>", "R.K."),
         ("<div class='product-brand'>Visit the Acme Store</div>", "Acme"),
+        ("<div class='product-brand'>Shop Acme</div>", "Acme"),
+        ("<div class='product-brand'>Acme (12)</div>", "Acme"),
+        ("<div class='vendor'>Sold by Zenith Trading</div>", None),
+        ("<div class='brand-reviews'>Be the first to review this</div>", None),
+        ("<table><tr><th>BRAND</th><td>Acme</td></tr></table>", "Acme"),
+        ("<p><b>Product brand</b> : <i>Acme</i></p>", "Acme"),
+        ("<dl><dt>Manufacturer</dt><dd>: Acme</dd></dl>", "Acme"),
+        ("<footer><b>Brand:</b> Zenith</footer>", None),
+        ("<p>by Acme</p>", "Acme"),
+        ("<p>By <a href='/s/acme'>Acme</a></p>", "Acme"),
+        ("<p>by <b>Monday</b></p>", None),
+        ("<p>by 24 November</p>", None),
+        ("<img alt='Acme logo' src='/logos/1.png'>", "Acme"),
+        ("<span itemprop='brand'><a href='/x'>Acme</a></span>", "Acme"),
+        ("<a itemprop='brand' href='/x'><img alt='Acme' src='a.png'></a>", "Acme"),
     ],
 )
 def test_brands_without_calls_to_action(markup: str, brand: str | None) -> None:
     assert product_of(shop_page(markup + BUY)).brand == brand
+
+
+@pytest.mark.parametrize(
+    ("title", "url", "brand"),
+    [
+        ("$15 · Casio FX-991ES calculator", "https://shop.example/p/1", "Casio"),
+        ("Buy Black & Decker drill | Corner Shop", "https://shop.example/p/1", "Black & Decker"),
+        ("Leather pouch for Samsung phones", "https://shop.example/p/1", None),
+        ("Samsung Galaxy case, clear", "https://shop.example/p/1", None),
+        ("FJÄLLBO shelf unit - IKEA", "https://www.ikea.com/p/fjallbo", "IKEA"),
+    ],
+)
+def test_a_well_known_brand_begins_the_title(title: str, url: str, brand: str | None) -> None:
+    assert product_of(f"<title>{title}</title><h1>{title}</h1>" + BUY, url).brand == brand
 
 
 def test_a_shop_is_a_brand_only_where_its_data_says_so() -> None:

@@ -6,8 +6,8 @@ from contextlib import suppress
 from io import BytesIO
 
 from forager.errors import InvalidInput
-from forager.tasks.imports import MAX_LINE, SHOWN_LENGTH, read_wishes
-from forager.tasks.tracking_request import BadLine, Wish
+from forager.tasks.imports import MAX_LINE, SHOWN_LENGTH, read_requests
+from forager.tasks.tracking_request import BadLine, TrackRequest
 from fuzz.target import Target, assert_storable
 
 _NAMES = ("", "a.csv", "a.tsv", "a.jsonl", "a.txt")
@@ -18,10 +18,10 @@ def check(data: bytes) -> None:
     for name in _NAMES:
         # the one thing that is wrong with a file as a whole: it is in UTF-16
         with suppress(InvalidInput):
-            _check_lines(list(read_wishes(BytesIO(data), name)), data.count(b"\n") + 1)
+            _check_lines(list(read_requests(BytesIO(data), name)), data.count(b"\n") + 1)
 
 
-def _check_lines(read: list[Wish | BadLine], lines: int) -> None:
+def _check_lines(read: list[TrackRequest | BadLine], lines: int) -> None:
     numbers = [each.line for each in read]
     # entries of an array may all stand in one line
     assert numbers == sorted(numbers), "wishes come in the order of their lines"

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from forager.archive.record import ArchiveError
+from forager.archive.storage import open_storage
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.extract.product.record import ProductImage
 from forager.images.files import (
+    IMAGE_FILES,
     ImageFiles,
-    LocalImageFiles,
-    MovingImageFiles,
+    image_files_at,
     image_path,
     open_image_files,
 )
@@ -33,13 +34,13 @@ def ignore(_: int) -> None:
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> LocalImageFiles:
-    return LocalImageFiles(tmp_path / "old")
+def old(tmp_path: Path) -> ImageFiles:
+    return image_files_at(tmp_path / "old")
 
 
 @pytest.fixture
-def new(tmp_path: Path) -> LocalImageFiles:
-    return LocalImageFiles(tmp_path / "new")
+def new(tmp_path: Path) -> ImageFiles:
+    return image_files_at(tmp_path / "new")
 
 
 async def store_image(database: Database, files: ImageFiles, data: bytes) -> str:
@@ -52,7 +53,7 @@ async def store_image(database: Database, files: ImageFiles, data: bytes) -> str
 
 
 async def test_files_are_copied_once_and_the_source_stays_until_it_may_go(
-    database: Database, old: LocalImageFiles, new: LocalImageFiles
+    database: Database, old: ImageFiles, new: ImageFiles
 ) -> None:
     paths = [await store_image(database, old, data) for data in (b"one", b"two")]
     there = await store_image(database, new, b"three")
@@ -70,7 +71,7 @@ async def test_files_are_copied_once_and_the_source_stays_until_it_may_go(
 
 
 async def test_a_file_that_is_not_what_it_should_be_is_named_if_images_have_it(
-    database: Database, old: LocalImageFiles, new: LocalImageFiles
+    database: Database, old: ImageFiles, new: ImageFiles
 ) -> None:
     path = await store_image(database, old, b"good")
     await old.write(path, b"evil")
@@ -86,14 +87,14 @@ async def test_a_file_that_is_not_what_it_should_be_is_named_if_images_have_it(
 
 
 async def test_a_copy_that_arrives_altered_is_not_left(
-    database: Database, old: LocalImageFiles, tmp_path: Path
+    database: Database, old: ImageFiles, tmp_path: Path
 ) -> None:
-    class Altering(LocalImageFiles):
+    class Altering(ImageFiles):
         async def write(self, path: str, data: bytes) -> None:
             await super().write(path, data[:-1])
 
     path = await store_image(database, old, b"whole")
-    new = Altering(tmp_path / "broken")
+    new = Altering(open_storage(tmp_path / "broken", IMAGE_FILES))
     with pytest.raises(ArchiveError, match="did not arrive"):
         await ImageMove(database, old, new, PLACE).run(ignore)
     assert await new.size(path) is None
@@ -105,10 +106,9 @@ async def test_two_places_act_as_one(settings: Settings, tmp_path: Path) -> None
         update={"archive_url": str(tmp_path / "new"), "archive_old_url": str(tmp_path / "old")}
     )
     both = open_image_files(moving)
-    assert isinstance(both, MovingImageFiles)
     path = image_path(sha256(b"x").digest(), "png")
     assert await both.size(path) is None
-    await LocalImageFiles(tmp_path / "old").write(path, b"x")
+    await image_files_at(tmp_path / "old").write(path, b"x")
     assert (await both.size(path), await both.read(path)) == (1, b"x")
     await both.write(path, b"x")
     await both.delete(path)

@@ -19,13 +19,21 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from forager.archive.objects import open_bucket
 from forager.db.database import Database
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.extract.product.record import ProductImage
 from forager.fetch.polite import Fetching
 from forager.images import fetcher
 from forager.images.fetcher import ImageFetcher, Inspection
-from forager.images.files import LocalImageFiles, delete_unused_files, image_path, open_image_files
+from forager.images.files import (
+    IMAGE_FILES,
+    ImageFiles,
+    delete_unused_files,
+    image_files_at,
+    image_path,
+    open_image_files,
+)
 from forager.images.inspector import Refused, inspect
 from forager.images.recording import SeenImages, record_images
 from forager.images.store import images as store
@@ -138,7 +146,7 @@ async def test_a_decoder_that_takes_too_much_costs_one_image() -> None:
 
 
 async def test_files_are_written_whole_and_read_again(tmp_path: Path) -> None:
-    files = LocalImageFiles(tmp_path)
+    files = image_files_at(tmp_path)
     path = image_path(sha256(b"x").digest(), "png")
     assert await files.size(path) is None
     await files.write(path, b"x")
@@ -159,12 +167,12 @@ async def test_files_are_written_whole_and_read_again(tmp_path: Path) -> None:
 )
 async def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
     with pytest.raises(InvalidInput):
-        await LocalImageFiles(tmp_path).read(path)
+        await image_files_at(tmp_path).read(path)
 
 
-async def test_a_bucket_holds_images_too(settings: Settings, tmp_path: Path) -> None:
+async def test_a_bucket_holds_images_too() -> None:
     # a store of the same library that needs no server
-    files = open_image_files(settings.model_copy(update={"archive_url": "memory:///"}))
+    files = ImageFiles(open_bucket("memory:///", kind=IMAGE_FILES))
     path = image_path(sha256(b"x").digest(), "png")
     assert await files.size(path) is None
     await files.write(path, b"x")

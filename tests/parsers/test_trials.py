@@ -61,6 +61,7 @@ async def test_a_trial_that_hangs_is_ended_and_told_of(
     assert "takes longer than 1 s" in event.payload["reason"]
 
 
+@pytest.mark.long
 async def test_only_what_breaks_in_a_row_counts(database: Database, hurried: Settings) -> None:
     await roll_out(database, Settings(), "kiosk", "1")
     await roll_out(database, Settings(), "kiosk", "10", canary=1.0)

@@ -109,6 +109,7 @@ async def test_a_screenshot_is_a_picture(rendering: Rendering) -> None:
 
 
 @pytest.mark.parametrize("path", ["/loop", "/grows", "/arrays"])
+@pytest.mark.long
 async def test_a_page_that_breaks_a_limit_fails_and_the_next_one_does_not(
     rendering: Rendering, path: str
 ) -> None:

@@ -11,6 +11,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+USAGES = (
+    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
+    "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+)  # fmt: skip
+
 
 class Authority:
     """A certificate authority that only the contexts made here know."""
@@ -26,6 +31,12 @@ class Authority:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=_pem(self._certificate))
         return context
+
+    def trusted_file(self) -> Path:
+        """A file with the certificate of this authority."""
+        path = self._folder / "authority.pem"
+        path.write_text(_pem(self._certificate))
+        return path
 
     def server_context(self, host: str) -> ssl.SSLContext:
         """A server's context with a certificate for `host`."""
@@ -59,8 +70,15 @@ def _certificate(
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.BasicConstraints(ca=host is None, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
     )
-    if host is not None:
+    if host is None:
+        usage = dict.fromkeys(USAGES, False) | {"key_cert_sign": True}
+        builder = builder.add_extension(x509.KeyUsage(**usage), critical=True)
+    else:
         names = x509.SubjectAlternativeName([x509.DNSName(host)])
         builder = builder.add_extension(names, critical=False)
     return builder.sign(signer, hashes.SHA256())

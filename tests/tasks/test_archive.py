@@ -70,6 +70,6 @@ async def test_a_silent_worker_is_not_forgotten_while_it_holds_a_task(tasks: Tas
     async with tasks.database.connection() as connection:
         assert await workers.delete_gone(connection, older_than=60) == 0
     assert await tasks.sql("SELECT id FROM workers") == [(worker_id,)]
-    await TaskRecovery(tasks.database, tasks.settings).look_twice()
+    await TaskRecovery(tasks.database, tasks.settings).check_twice()
     assert await tasks.sql("SELECT id FROM workers") == []
     assert await tasks.sql("SELECT worker_id FROM crawl_tasks") == [(None,)]

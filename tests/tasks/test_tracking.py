@@ -11,10 +11,10 @@ from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.fetch.domains.store import allow_private
 from forager.settings import Settings
-from forager.tasks.imports import MAX_LINE, read_wishes
+from forager.tasks.imports import MAX_LINE, read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import FoundProduct, Tracked, track_found
-from forager.tasks.tracking_request import BadLine, Terms, Wish
+from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 from support.waiting import lock_waited_for
 from tasks.tasks_at_hand import execute, make_domain, value
 
@@ -26,12 +26,12 @@ def tasks(database: Database, settings: Settings) -> Tasks:
     return Tasks(database, settings)
 
 
-def read(content: bytes, name: str = "") -> list[Wish | BadLine]:
-    return list(read_wishes(io.BytesIO(content), name))
+def read(content: bytes, name: str = "") -> list[TrackRequest | BadLine]:
+    return list(read_requests(io.BytesIO(content), name))
 
 
 def good(content: bytes, name: str = "") -> list[tuple[str, Terms]]:
-    return [(one.url, one.terms) for one in read(content, name) if isinstance(one, Wish)]
+    return [(one.url, one.terms) for one in read(content, name) if isinstance(one, TrackRequest)]
 
 
 def bad(content: bytes, name: str = "") -> list[tuple[int, str]]:
@@ -135,8 +135,8 @@ def test_a_long_array_in_one_line_is_read_in_pieces() -> None:
         largest, found = 0, 0
         stream = io.BytesIO(content)
         before = 0
-        for one in read_wishes(stream, "list.json"):
-            assert isinstance(one, Wish)
+        for one in read_requests(stream, "list.json"):
+            assert isinstance(one, TrackRequest)
             largest, before = max(largest, stream.tell() - before), stream.tell()
             found += 1
         assert (found, largest <= MAX_LINE) == (20_000, True)
@@ -279,8 +279,8 @@ async def test_a_url_that_is_named_twice_keeps_what_either_says(
         b"https://shop.example/p,8,\n"
         b"https://shop.example/p,,\n"
     )
-    tracked = await tasks.track_wishes(
-        read_wishes(io.BytesIO(content), "twice.csv"), terms=Terms(priority=7)
+    tracked = await tasks.track_requests(
+        read_requests(io.BytesIO(content), "twice.csv"), terms=Terms(priority=7)
     )
     assert (tracked.added, tracked.known) == (1, 2)
     assert await value(database, "SELECT priority FROM crawl_tasks") == 2
@@ -366,8 +366,8 @@ async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> No
     lines[500] = b"ftp://shop.example/x,5"
     lines[11_000] = b"not a url,5"
     seen: list[BadLine] = []
-    tracked: Tracked = await tasks.track_wishes(
-        read_wishes(io.BytesIO(b"\n".join(lines))), terms=Terms(), on_bad=seen.append
+    tracked: Tracked = await tasks.track_requests(
+        read_requests(io.BytesIO(b"\n".join(lines))), terms=Terms(), on_bad=seen.append
     )
     assert (tracked.added, tracked.known, tracked.bad) == (11_998, 0, 2)
     assert [one.line for one in tracked.first_bad] == [501, 11_001]

@@ -13,7 +13,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.settings import Settings
-from forager.tasks.imports import read_wishes
+from forager.tasks.imports import read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import CHUNK
 from forager.tasks.tracking_request import Terms
@@ -43,7 +43,7 @@ async def begin(database: Database, settings: Settings, file: SlowFile) -> async
 
     async def track() -> None:
         with file:
-            await Tasks(database, settings).track_wishes(read_wishes(file), terms=Terms())
+            await Tasks(database, settings).track_requests(read_requests(file), terms=Terms())
 
     tracking = asyncio.create_task(track())
     assert await asyncio.to_thread(file.is_read.wait, 60)

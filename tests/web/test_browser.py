@@ -19,8 +19,6 @@ from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
 
-HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-
 # the page's body says when its stream told of a cancelled job
 HEARS_CANCELLED = """
 window.EventSource = class extends EventSource {
@@ -37,37 +35,6 @@ window.EventSource = class extends EventSource {
 @pytest.fixture(autouse=True)
 def patience() -> None:
     expect.set_options(timeout=LIMIT)
-
-
-async def pages_of(queue: Queue, crawls: Crawls) -> list[str]:
-    """Every page, with something on it."""
-    await crawls.crawl({"a": "alpha", "b": HOSTILE})
-    await crawls.crawl({"a": "ALPHA", "c": "a" * 300})
-    job = (await queue.enqueue(NewJob(kind="selftest", source_id="long." * 30 + "example"))).job
-    return [
-        "/", "/jobs", "/jobs?q=nothing", f"/jobs/{job.id}", f"/jobs/{job.id}/pages",
-        f"/jobs/{job.id}/events", "/sources", f"/sources/{SOURCE}", f"/sources/{SOURCE}/pages",
-        f"/sources/{SOURCE}/diff", "/search", "/search?q=alpha",
-        f"/read?url=https://{SOURCE}/a", "/new-crawl", "/workers", "/keys", "/sign-in",
-        "/explain", f"/explain?url=https://{SOURCE}/{'long/' * 60}", "/explain?url=ftp://x",
-        "/events", "/events?kind=parser.degraded", "/events/jobs", "/events/jobs?kind=retry",
-        f"/jobs/{job.id}/pages?outcome=pending", f"/sources/{SOURCE}/tree", "/settings",
-        f"/read?url=https://{SOURCE}/a&source={SOURCE}&tab=changes&view=side",
-        "/audit", "/analytics", "/analytics?query=crawl-cost&days=7", "/analytics?days=soon",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [1280, PHONE])
-async def test_no_page_complains_or_is_wider_than_the_screen(
-    address: str, queue: Queue, crawls: Crawls, width: int
-) -> None:
-    paths = await pages_of(queue, crawls)
-    async with open_browser() as browser:
-        tab, _ = await open_tab(browser, address, width=width)
-        for path in paths:
-            await tab.go(path)
-            assert (path, await tab.overflow()) == (path, 0)
-            assert (path, tab.complaints) == (path, [])
 
 
 async def test_a_person_signs_in_and_out(tab: Tab, admin_key: str) -> None:
@@ -207,6 +174,16 @@ async def test_the_palette_leads_to_pages_and_searches(tab: Tab) -> None:
     await tab.page.evaluate("document.activeElement.blur()")
     await tab.press("?")
     await expect(tab.page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
+
+
+async def test_enter_in_the_name_of_a_template_saves_it(tab: Tab, queue: Queue) -> None:
+    await tab.go("/new-crawl")
+    await tab.page.get_by_label("URLs (one per line)").fill("https://docs.example.org/")
+    await tab.page.get_by_text("Save as template").click()
+    await tab.page.get_by_label("Template name").fill("nightly docs")
+    await tab.press("Enter")
+    await tab.page.wait_for_url("**/new-crawl?template=nightly%20docs")
+    assert (await queue.list_jobs()).items == []
 
 
 async def test_a_question_asked_twice_in_one_breath_still_hears_the_answer(

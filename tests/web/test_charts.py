@@ -57,7 +57,8 @@ def test_a_chart_says_in_words_what_it_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("largest", "top"), [(0, 1), (0.3, 0.4), (1, 1), (3, 4), (17, 20), (41, 60), (600, 600)]
+    ("largest", "top"),
+    [(0, 2), (0.3, 0.4), (0.9, 1), (1, 2), (3, 4), (17, 20), (41, 60), (600, 600)],
 )
 def test_axes_end_at_round_numbers(largest: float, top: float) -> None:
     assert math.isclose(nice_top([largest]), top)

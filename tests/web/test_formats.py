@@ -31,7 +31,10 @@ def test_numbers(value: float | None, shown: str) -> None:
     [
         (None, MISSING),
         (0, "0 s"),
-        (0.2, "less than 1 s"),
+        (0.2, "200 ms"),
+        (0.0001, "1 ms"),
+        (1.5, "1.5 s"),
+        (9.98, "10 s"),
         (59, "59 s"),
         (3600, "1 h"),
         (4020, "1 h 7 min"),

@@ -27,7 +27,7 @@ from forager.products.audit import audit_catalog
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.web.formats import actor, event_kind, sentence
-from forager.web.routes.events import told_by
+from forager.web.routes.events import summary_of
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from forager.webhooks.webhook import EventRow
@@ -61,15 +61,15 @@ def event(kind: str, payload: dict[str, Any]) -> EventRow:
          "USD\N{NO-BREAK SPACE}10.00 → no price"),
         ("product.price_changed", {"old": "much", "new": "9"}, "much → 9.00"),
         ("product.availability_changed", {"old": None, "new": "out_of_stock"},
-         "not said → out of stock"),
+         "unknown → out of stock"),
         ("parser.degraded", {"recent_pages": 100, "recent_rate": 0.4, "week_rate": 0.95},
-         "40 % of the newest 100 pages were read well, 95 % before"),
+         "40 % of the newest 100 pages parsed without problems, 95 % before"),
         ("catalog.audit", {"checks": 12, "findings": [{}]}, "12 checks, 1 finding"),
         ("of.the_future", {"what": "ever"}, ""),
     ],
 )  # fmt: skip
 def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
-    assert told_by(event(kind, payload)) == words
+    assert summary_of(event(kind, payload)) == words
 
 
 def test_names_are_made_readable() -> None:

@@ -136,7 +136,7 @@ async def test_a_source_gets_a_schedule_and_limits(visitor: Visitor, crawls: Cra
     assert "every 12 h" in page
     assert 'name="every" type="text" value="12h"' in page
     assert 'value="9"' in page
-    assert 'value="50.0"' in page
+    assert 'value="50"' in page
     both = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "1d", "cron": "0 4 * * *"})
     assert both.status == 422
     wrong = await visitor.act(f"/sources/{SOURCE}/schedule", {"every": "often"})

@@ -50,11 +50,25 @@ def test_one_price_is_a_level_line_and_none_is_nothing() -> None:
     assert lines(str(price_chart([entry(1, None)], NOW))) == []
 
 
+@pytest.mark.parametrize(
+    ("prices", "labels"),
+    [
+        (["42.42", "52.40"], ["60.00", "50.00", "40.00"]),
+        (["8"], ["9.00", "8.00", "7.00"]),
+        (["0"], ["1.00", "0.50", "0.00"]),
+        (["1299", "1301.5"], ["1,302.00", "1,300.00", "1,298.00"]),
+    ],
+)
+def test_the_axis_has_round_prices(prices: list[str], labels: list[str]) -> None:
+    drawn = str(price_chart([entry(days, price) for days, price in enumerate(prices)], NOW))
+    assert re.findall("<span>EUR\N{NO-BREAK SPACE}([^<]+)</span>", drawn) == labels
+
+
 def test_what_is_drawn_is_said_and_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     drawn = str(price_chart([entry(1, "8", hostile, hostile), entry(2, "9", None)], NOW))
     assert "<script" not in drawn
-    assert "availability not said" in drawn
+    assert "availability unknown" in drawn
     sold_out = str(price_chart([entry(1, "8", "out_of_stock"), entry(4, "10")], NOW))
     assert "now EUR\N{NO-BREAK SPACE}8.00" in sold_out
     assert 'class="fill-d"' in sold_out

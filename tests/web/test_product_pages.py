@@ -89,7 +89,7 @@ async def test_a_product_is_tracked_arrives_and_its_price_is_drawn(
     points = await tab.page.locator("#live_price polyline").get_attribute("points") or ""
     assert len({point.split(",")[1] for point in points.split()}) == 2
     await expect(tab.page.locator("#live_history tbody tr")).to_have_count(2)
-    await expect(tab.page.locator("#live_history")).to_contain_text("-19.39 %")
+    await expect(tab.page.locator("#live_history")).to_contain_text("-19.4 %")
 
     await tab.go("/products?q=lamp&max_price=40&availability=out_of_stock")
     await expect(tab.page.locator("tbody tr")).to_have_count(1)

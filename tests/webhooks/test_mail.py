@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
 from products.rows import add_product
+from servers.certificates import Authority
 
 ADDRESS = "mailto:me@example.org"
 ALERT = {
@@ -52,10 +54,13 @@ class MailServer:
 
     def accepts(self, *given: Any) -> AuthResult:
         login = given[-1]
-        return AuthResult(success=(login.login, login.password) == (b"me", b"pa ss/word"))
+        is_known = (login.login, login.password) == (b"me", b"pa ss/word")
+        # `handled` would mean that a refusal was sent already
+        return AuthResult(success=is_known, handled=is_known)
 
-    def protocol(self) -> SMTP:
-        return SMTP(self, authenticator=self.accepts, auth_require_tls=False, hostname="mail.test")
+    def protocol(self, **tls: Any) -> SMTP:
+        options = tls or {"auth_require_tls": False}
+        return SMTP(self, authenticator=self.accepts, hostname="mail.test", **options)
 
 
 @pytest.fixture
@@ -127,9 +132,59 @@ async def test_temporary_errors_are_retried_and_permanent_ones_are_not(
     assert len({message["Message-ID"] for message in server.got}) == 1
 
 
-@pytest.mark.parametrize("password", ["wrong", "p%C3%A4ss"])
+@pytest.fixture(params=["smtp", "smtps"])
+async def encrypted(
+    request: pytest.FixtureRequest, tmp_path: Path, settings: Settings
+) -> AsyncIterator[tuple[MailServer, Settings, Path]]:
+    """A server that accepts logins over TLS only, its settings, and the file of its authority."""
+    mail, authority = MailServer(), Authority(tmp_path)
+    tls = authority.server_context("localhost")
+    starttls = {"tls_context": tls, "require_starttls": True} if request.param == "smtp" else {}
+    listening = await asyncio.get_running_loop().create_server(
+        lambda: mail.protocol(**starttls),
+        "127.0.0.1",
+        0,
+        ssl=None if starttls else tls,
+    )
+    port = listening.sockets[0].getsockname()[1]
+    url = SecretStr(f"{request.param}://me:pa%20ss%2Fword@localhost:{port}")
+    changes = {"smtp_url": url, "smtp_from": "forager@shop.example"}
+    yield mail, settings.model_copy(update=changes), authority.trusted_file()
+    listening.close()
+
+
+async def test_messages_and_passwords_are_sent_over_tls(
+    database: Database,
+    webhooks: Webhooks,
+    encrypted: tuple[MailServer, Settings, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server, settings, authority = encrypted
+    webhook = (await webhooks.add(NewWebhook(ADDRESS))).webhook
+    await happen(database)
+    # the authority is unknown to this machine
+    assert await Deliverer(database, settings).run_once() == 0
+    [waiting] = (await webhooks.deliveries(webhook.id)).items
+    assert (waiting.attempts, waiting.given_up_at, server.got) == (1, None, [])
+    assert waiting.next_attempt_at > waiting.created_at
+    assert waiting.last_error is not None
+    assert waiting.last_error.startswith("the certificate of the mail server is not valid: ")
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    await webhooks.retry(webhook.id)
+    assert await Deliverer(database, settings).run_once() == 1
+    [message] = server.got
+    assert message["Subject"] == "Price alert: Product 1 now 39.90 EUR"
+
+
+@pytest.mark.parametrize(
+    ("password", "error"),
+    [
+        ("wrong", "the mail server refused the user name or password: 535"),
+        ("p%C3%A4ss", "the user name or password for the mail server has characters other than"),
+    ],
+)
 async def test_a_refused_login_is_retried_later(
-    database: Database, webhooks: Webhooks, mail_settings: Settings, password: str
+    database: Database, webhooks: Webhooks, mail_settings: Settings, password: str, error: str
 ) -> None:
     assert mail_settings.smtp_url is not None
     url = mail_settings.smtp_url.get_secret_value().replace("pa%20ss%2Fword", password)
@@ -139,7 +194,8 @@ async def test_a_refused_login_is_retried_later(
     assert await Deliverer(database, settings).run_once() == 0
     [waiting] = (await webhooks.deliveries(webhook.id)).items
     assert (waiting.attempts, waiting.given_up_at) == (1, None)
-    assert waiting.last_error
+    assert waiting.next_attempt_at > waiting.created_at
+    assert (waiting.last_error or "").startswith(error)
 
 
 async def test_each_test_message_is_another_one_for_mail_programs(

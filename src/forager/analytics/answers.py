@@ -156,7 +156,7 @@ def _files(dataset: Dataset, paths: list[str]) -> str:
     structure = _quoted(", ".join(f"{name} {kind}" for name, kind in column_types(dataset).items()))
     if not paths:
         return f"null({structure})"
-    # names of our own making, below the folder that the engine works in: nothing to escape
+    # generated names, below the folder that the engine works in: nothing to escape
     names = paths[0] if len(paths) == 1 else "{" + ",".join(paths) + "}"
     return f"file('{names}', Parquet, {structure})"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar, cast
 
 from forager.analytics.dataset import Dataset, Kind
 from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for, sync_folder
@@ -14,6 +16,8 @@ from forager.row_files import CountingFile, load_pyarrow
 
 # what is parsed at a time; a row is far smaller
 _BLOCK = 16 << 20
+# CSV of a chunk that is larger goes to the disk
+_IN_MEMORY = 64 << 20
 # rows of a file that are in memory at a time when files are merged
 _BATCH = 100_000
 
@@ -40,6 +44,22 @@ def read_rows(dataset: Dataset, file: BinaryIO) -> Any:
     return table.cast(schema)
 
 
+Copied = TypeVar("Copied")
+
+
+async def copy_table(
+    dataset: Dataset, copy: Callable[[BinaryIO], Awaitable[Copied]]
+) -> tuple[Any, Copied]:
+    """The rows that `copy` writes as CSV, as a table or None without rows; and its result."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as spooled:
+        file = cast(BinaryIO, spooled)
+        copied = await copy(file)
+        if not file.tell():
+            return None, copied
+        file.seek(0)
+        return await asyncio.to_thread(read_rows, dataset, file), copied
+
+
 def last_position(table: Any) -> Position:
     return Position(_moment(table, -1), table["id"][-1].as_py())
 
@@ -62,7 +82,7 @@ def by_month(table: Any) -> Iterator[tuple[str, Any]]:
 def write_file(
     folder: Path, dataset: Dataset, month: str, number: int, tables: Iterable[Any]
 ) -> LakeFile:
-    """One file, complete and on the disk before anybody can name it."""
+    """One file, complete and on the disk before it is named anywhere."""
     place = place_for(folder, dataset.name, month, number)
     parquet = load_pyarrow("pyarrow.parquet")
     rows = 0
@@ -75,6 +95,16 @@ def write_file(
     sync_folder(place.parent)
     return LakeFile(
         dataset.name, month, str(place.relative_to(folder)), rows, size=place.stat().st_size
+    )
+
+
+def write_months(
+    folder: Path, dataset: Dataset, first_number: int, table: Any
+) -> tuple[LakeFile, ...]:
+    """The files of a table, one for each month."""
+    return tuple(
+        write_file(folder, dataset, month, first_number + number, [part])
+        for number, (month, part) in enumerate(by_month(table))
     )
 
 

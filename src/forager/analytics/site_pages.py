@@ -8,22 +8,19 @@ in the manifest; an interrupted pass is resumed over the same time.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 from uuid import UUID
 
 from forager.analytics import store
 from forager.analytics.dataset import PAGES
-from forager.analytics.files import by_month, read_rows, write_file
+from forager.analytics.files import copy_table, write_months
 from forager.analytics.lake import Manifest, Pass, write_manifest
 from forager.db.database import Database
-
-# CSV of a step that is larger goes to the disk
-_IN_MEMORY = 64 << 20
 
 
 async def sync_site_pages(
@@ -39,19 +36,15 @@ async def sync_site_pages(
     while manifest.site.until is not None or manifest.site.since < horizon:
         if manifest.site.until is None:
             manifest = replace(manifest, site=replace(manifest.site, until=horizon))
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
-            place = await _copy(database, manifest.site, cast(BinaryIO, file), chunk)
-            table = None
-            if file.tell():
-                file.seek(0)
-                table = await asyncio.to_thread(read_rows, PAGES, cast(BinaryIO, file))
+        copy = partial(_copy, database, manifest.site, chunk)
+        table, place = await copy_table(PAGES, copy)
         manifest = await asyncio.to_thread(_add, folder, replace(manifest, site=place), table)
         if table is not None:
             progress(table.num_rows)
     return manifest
 
 
-async def _copy(database: Database, place: Pass, file: BinaryIO, chunk: int) -> Pass:
+async def _copy(database: Database, place: Pass, chunk: int, file: BinaryIO) -> Pass:
     """Copy the next keys, of as many jobs as needed; return the new place of the pass."""
     assert place.until is not None
     left = chunk
@@ -81,10 +74,6 @@ def _add(folder: Path, manifest: Manifest, table: Any) -> Manifest:
     """Write the rows, then the manifest that names them and says how far the pass came."""
     if table is not None:
         table = table.sort_by([("at", "ascending"), ("id", "ascending")])
-        files = tuple(
-            write_file(folder, PAGES, month, manifest.next_file + number, [part])
-            for number, (month, part) in enumerate(by_month(table))
-        )
-        manifest = manifest.with_files(files)
+        manifest = manifest.with_files(write_months(folder, PAGES, manifest.next_file, table))
     write_manifest(folder, manifest)
     return manifest

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import BinaryIO, LiteralString
+from typing import Any, BinaryIO, LiteralString
 from uuid import UUID
 
-from psycopg.rows import scalar_row
-
 from forager.db.database import Connection
+from forager.db.rows import Values
 
 # how long a session needs at most to show that its transaction has begun, and more
 LAG_SECONDS = 5
@@ -117,15 +116,14 @@ async def select_horizon(connection: Connection) -> tuple[datetime, int]:
 
 async def select_identity(connection: Connection) -> str:
     """The identity of this database; a restored copy has another one."""
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            """
-            SELECT system_identifier || '/' || oid
-              FROM pg_control_system(), pg_database
-             WHERE datname = current_database()
-            """
-        )
-        return str(await cursor.fetchone())
+    identity: str = await Values(connection).one(
+        """
+        SELECT system_identifier || '/' || oid
+          FROM pg_control_system(), pg_database
+         WHERE datname = current_database()
+        """
+    )
+    return identity
 
 
 async def copy_rows(
@@ -139,13 +137,19 @@ async def copy_rows(
 ) -> None:
     """The next rows of a dataset as CSV, those with the same time by id."""
     asked = {"at": after[0], "id": after[1], "before": before, "limit": limit}
-    statement: LiteralString = "COPY (" + _ROWS[dataset] + ") TO STDOUT (FORMAT csv)"
-    async with connection.cursor() as cursor, cursor.copy(statement, asked) as copy:
+    await _copy(connection, _ROWS[dataset], asked, file)
+
+
+async def _copy(
+    connection: Connection, query: LiteralString, values: dict[str, Any], file: BinaryIO
+) -> None:
+    statement: LiteralString = "COPY (" + query + ") TO STDOUT (FORMAT csv)"
+    async with connection.cursor() as cursor, cursor.copy(statement, values) as copy:
         async for data in copy:
             file.write(data)
 
 
-# What was excluded before anybody asked for it is no page. The id is part of the URL's hash:
+# A URL that was excluded without a request is not a page. The id is part of the URL's hash:
 # these rows have no number. A host is named by the row of `domains` that covers it, as for tasks.
 _SITE_PAGES: LiteralString = """
     WITH page AS MATERIALIZED (
@@ -181,17 +185,15 @@ _SITE_PAGES: LiteralString = """
 
 async def select_next_job(connection: Connection, *, since: datetime, job: UUID) -> UUID | None:
     """This job or the next after it that settled something since then."""
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            """
-            SELECT job_id FROM crawl_states
-             WHERE job_id >= %s AND updated_at >= %s
-             ORDER BY job_id
-             LIMIT 1
-            """,
-            (job, since),
-        )
-        return await cursor.fetchone()
+    return await Values(connection).first(
+        """
+        SELECT job_id FROM crawl_states
+         WHERE job_id >= %s AND updated_at >= %s
+         ORDER BY job_id
+         LIMIT 1
+        """,
+        (job, since),
+    )
 
 
 async def select_keys(
@@ -227,7 +229,4 @@ async def copy_pages(
 ) -> None:
     """Pages between two keys of a job that were settled in a time, as CSV."""
     asked = {"job": job, "after": after, "last": last, "since": since, "until": until}
-    statement: LiteralString = "COPY (" + _SITE_PAGES + ") TO STDOUT (FORMAT csv)"
-    async with connection.cursor() as cursor, cursor.copy(statement, asked) as copy:
-        async for data in copy:
-            file.write(data)
+    await _copy(connection, _SITE_PAGES, asked, file)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from forager.analytics import store
 from forager.analytics.dataset import DATASETS, Dataset
-from forager.analytics.files import by_month, last_position, read_file, read_rows, write_file
+from forager.analytics.files import copy_table, last_position, read_file, write_file, write_months
 from forager.analytics.lake import (
     LakeFile,
     Manifest,
@@ -33,8 +32,6 @@ from forager.settings import Settings
 
 # rows in memory at a time, and in one file at most
 CHUNK = 200_000
-# CSV of a chunk that is larger goes to the disk
-_IN_MEMORY = 64 << 20
 
 Progress = Callable[[int], None]
 
@@ -141,27 +138,24 @@ async def _next_rows(
 ) -> Any:
     """The next rows as a table; None if there are none."""
     position = manifest.position(dataset.name)
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+
+    async def copy(file: BinaryIO) -> None:
         await database.run(
             store.copy_rows,
             dataset.name,
-            file,  # type: ignore[arg-type]
+            file,
             after=(position.at, position.id),
             before=horizon,
             limit=chunk,
         )
-        if file.tell() == 0:
-            return None
-        file.seek(0)
-        return await asyncio.to_thread(read_rows, dataset, file)  # type: ignore[arg-type]
+
+    table, _ = await copy_table(dataset, copy)
+    return table
 
 
 def _add(folder: Path, manifest: Manifest, dataset: Dataset, table: Any) -> Manifest:
     """Write the rows, then the manifest that names them: that is the commit."""
-    files = tuple(
-        write_file(folder, dataset, month, manifest.next_file + number, [part])
-        for number, (month, part) in enumerate(by_month(table))
-    )
+    files = write_months(folder, dataset, manifest.next_file, table)
     manifest = manifest.extended(files, dataset.name, last_position(table))
     write_manifest(folder, manifest)
     return manifest

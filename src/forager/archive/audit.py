@@ -1,7 +1,7 @@
 """Check that the archive holds what the database refers to, and repair it.
 
 Files are listed before rows are read: a row is there before its file, so a file without a row then
-is one whose row is gone, never one that is about to be written. A row without a listed file tells
+is one whose row is gone, never one that is about to be written. A row without a listed file says
 less: a merge may have made both since, so the storage is asked again before anything is lost.
 """
 
@@ -64,8 +64,8 @@ class Finding:
         return all(trouble.harmless for trouble in self.troubles)
 
     @property
-    def can_be_mended(self) -> bool:
-        return not self.open and any(trouble in _MENDING for trouble in self.troubles)
+    def can_be_repaired(self) -> bool:
+        return not self.open and any(trouble in _REPAIRS for trouble in self.troubles)
 
 
 async def audit(
@@ -87,12 +87,12 @@ async def audit(
             yield finding
 
 
-async def mend(database: Database, storage: Storage, finding: Finding) -> list[str]:
-    """Mend one segment; the answer says what was done."""
+async def repair(database: Database, storage: Storage, finding: Finding) -> list[str]:
+    """Repair one segment; the answer says what was done."""
     if finding.open:
         return []
-    menders = [_MENDING[trouble] for trouble in finding.troubles if trouble in _MENDING]
-    return [await mender(database, storage, finding) for mender in menders]
+    repairs = [_REPAIRS[trouble] for trouble in finding.troubles if trouble in _REPAIRS]
+    return [await each(database, storage, finding) for each in repairs]
 
 
 async def _finish(database: Database, storage: Storage, finding: Finding) -> str:
@@ -136,7 +136,7 @@ async def _adopt(database: Database, _: Storage, finding: Finding) -> str:
     return "row added"
 
 
-_MENDING = {
+_REPAIRS = {
     Trouble.GOING: _finish,
     Trouble.UNWRITTEN: _delete,
     Trouble.MISSING: _delete,

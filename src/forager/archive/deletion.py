@@ -16,8 +16,9 @@ from forager.archive.options import archive_options
 from forager.archive.retention import Deletion, Plan, Policy, SegmentRow, plan_retention
 from forager.archive.segment import ArchiveRef, Growth
 from forager.archive.storage import Storage, StoredSegment
-from forager.db.cursor import Page, page_of
+from forager.db.cursor import Page, batches, page_of
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotFound
 from forager.hints import Hint, action
 from forager.logs import get_logger
@@ -42,19 +43,16 @@ class Pruned:
 
 
 async def all_segments(database: Database) -> list[SegmentRow]:
-    rows: list[SegmentRow] = []
-    while True:
-        async with database.connection() as connection:
-            after = rows[-1].name if rows else ""
-            page = await store.select_segments(connection, after=after, limit=_PAGE)
-        rows += page
-        if len(page) < _PAGE:
-            return rows
+    async def select(after: str) -> list[SegmentRow]:
+        return await database.run(store.select_segments, after=after, limit=_PAGE)
+
+    pages = batches(select, "", lambda segment: segment.name, _PAGE)
+    return [segment async for page in pages for segment in page]
 
 
 async def plan_prune(database: Database, policy: Policy) -> Plan:
     """What a policy would delete now, and why."""
-    now = await database.run(store.select_now)
+    now = await database.run(select_now)
     rows = await all_segments(database)
     staying = (row for row in rows if row.going_at is None and not row.is_kept(now))
     return plan_retention((row.state for row in staying), policy, now)

@@ -17,17 +17,18 @@ from uuid import uuid4
 
 from forager.archive.record import FULL, ArchiveError, DamagedRecord, StorageFull, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
-from forager.archive.storage import StoredSegment, in_thread
+from forager.archive.storage import SEGMENTS, FileKind, StoredSegment, in_thread
 from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 
 
 class LocalStorage:
-    """A folder of segments, shared by any number of processes."""
+    """A folder of segments or other files, shared by any number of processes."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, kind: FileKind = SEGMENTS) -> None:
         self._root = root.absolute()
+        self._kind = kind
 
     def open_segment(self, name: str) -> LocalSegment:
         return LocalSegment(self._root, self._path(name), name)
@@ -35,15 +36,20 @@ class LocalStorage:
     async def read(self, ref: ArchiveRef) -> bytes:
         return await in_thread(_read, self._path(ref.segment), ref)
 
+    async def read_all(self, name: str) -> bytes:
+        path = self._path(name)
+        with disk_errors(self._kind.named(name)):
+            return await in_thread(path.read_bytes)
+
     async def size(self, segment: str) -> int:
         path = self._path(segment)
-        with disk_errors(segment):
+        with disk_errors(self._kind.named(segment)):
             return (await in_thread(path.stat)).st_size
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
         path = self._path(segment)
         part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
-        with disk_errors(segment):
+        with disk_errors(self._kind.named(segment)):
             try:
                 # a buffered file: its lock keeps a write that was cancelled from a closed one
                 with await in_thread(_new_file, part) as file:
@@ -54,15 +60,20 @@ class LocalStorage:
             finally:
                 part.unlink(missing_ok=True)
 
+    async def put_all(self, name: str, data: bytes) -> None:
+        async def whole() -> AsyncIterator[bytes]:
+            yield data
+
+        await self.put(name, whole())
+
     async def delete(self, segment: str) -> None:
-        await in_thread(_delete, self._path(segment), segment)
+        await in_thread(_delete, self._path(segment), self._kind.named(segment))
 
     async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
         return await in_thread(lambda: sorted(self._walk(prefix), key=lambda s: s.name))
 
     def _path(self, name: str) -> Path:
-        parse_segment_name(name)
-        return self._root / name
+        return self._root / self._kind.checked(name)
 
     def _walk(self, prefix: str) -> Iterator[StoredSegment]:
         for folder, _, files in os.walk(self._root):
@@ -96,7 +107,7 @@ class LocalSegment:
         await in_thread(self._close)
 
     def _append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
-        with self._lock, disk_errors(self.name):
+        with self._lock, disk_errors(SEGMENTS.named(self.name)):
             if self.sealed:
                 raise ArchiveError(f"archive segment {self.name} accepts no more records")
             fd = self._open()
@@ -200,7 +211,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _read(path: Path, ref: ArchiveRef) -> bytes:
-    with disk_errors(ref.segment):
+    with disk_errors(SEGMENTS.named(ref.segment)):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             data = os.pread(fd, ref.length, ref.offset)
@@ -211,9 +222,12 @@ def _read(path: Path, ref: ArchiveRef) -> bytes:
     return data
 
 
-def _delete(path: Path, segment: str) -> None:
+def _delete(path: Path, what: str) -> None:
     # the folder is left: another process may be about to make a file in it
-    with suppress(NotFound), disk_errors(segment):
+    with suppress(NotFound), disk_errors(what):
+        # also what writers left that were killed
+        for part in path.parent.glob(f".{path.name}.*.part"):
+            part.unlink(missing_ok=True)
         path.unlink()
         _sync_folder(path.parent)
 

@@ -14,6 +14,7 @@ from forager.archive import store
 from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
 from forager.archive.store import merges as moves
 from forager.archive.store.merges import MovableSegment
+from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound
 
@@ -136,12 +137,10 @@ class Move:
             # deleted while it was copied, by a process that did not know of the copy
             await self.target.delete(name)
 
-    async def _pages(self, *, moved: bool) -> AsyncIterator[list[MovableSegment]]:
-        select = moves.select_moved if moved else moves.select_unmoved
-        after = ""
-        while True:
-            page = await self.database.run(select, self.place, after=after, limit=PAGE)
-            yield page
-            if len(page) < PAGE:
-                return
-            after = page[-1].name
+    def _pages(self, *, moved: bool) -> AsyncIterator[list[MovableSegment]]:
+        async def select(after: str) -> list[MovableSegment]:
+            return await self.database.run(
+                moves.select_movable, self.place, is_moved=moved, after=after, limit=PAGE
+            )
+
+        return batches(select, "", lambda segment: segment.name, PAGE)

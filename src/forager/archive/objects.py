@@ -20,7 +20,7 @@ from obstore.store import ObjectStore, from_url
 
 from forager.archive.record import ArchiveError, DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
-from forager.archive.storage import StoredSegment
+from forager.archive.storage import SEGMENTS, FileKind, StoredSegment
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 
@@ -133,15 +133,18 @@ def _reason(error: Exception) -> str:
 IN_ONE_REQUEST = 2 * PART_BYTES
 
 
-def open_bucket(url: str, limits: BucketLimits | None = None) -> ObjectStorage:
-    return ObjectStorage(open_bucket_store(url, limits))
+def open_bucket(
+    url: str, limits: BucketLimits | None = None, *, kind: FileKind = SEGMENTS
+) -> ObjectStorage:
+    return ObjectStorage(open_bucket_store(url, limits), kind)
 
 
 class ObjectStorage:
-    """A bucket of segments."""
+    """A bucket of segments or other files."""
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, kind: FileKind = SEGMENTS) -> None:
         self._store = store
+        self._kind = kind
 
     def open_segment(self, name: str) -> ObjectSegment:
         parse_segment_name(name)
@@ -157,24 +160,31 @@ class ObjectStorage:
             raise DamagedRecord(f"archive segment {ref.segment} ends before byte {ref.end}")
         return bytes(data)
 
+    async def read_all(self, name: str) -> bytes:
+        with bucket_errors(self._kind.named(name)):
+            found = await self._store.get_async(self._kind.checked(name))
+            return bytes(await found.bytes_async())
+
     async def size(self, segment: str) -> int:
-        parse_segment_name(segment)
-        return await _size(self._store, segment)
+        return await _size(self._store, self._kind.checked(segment), self._kind)
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
-        parse_segment_name(segment)
-        await _put_parts(self._store, segment, parts)
+        with bucket_errors(self._kind.named(segment)):
+            await _put_parts(self._store, self._kind.checked(segment), parts)
+
+    async def put_all(self, name: str, data: bytes) -> None:
+        with bucket_errors(self._kind.named(name)):
+            await self._store.put_async(self._kind.checked(name), data)
 
     async def delete(self, segment: str) -> None:
-        parse_segment_name(segment)
-        with suppress(NotFound), _errors(segment):
-            await self._store.delete_async(segment)
+        with suppress(NotFound), bucket_errors(self._kind.named(segment)):
+            await self._store.delete_async(self._kind.checked(segment))
 
     async def list_segments(self, prefix: str = "") -> list[StoredSegment]:
         # stores list whole folders only, so the rest of the prefix is compared here
         folder = prefix.rpartition("/")[0]
         found = []
-        with _errors(prefix):
+        with bucket_errors(self._kind.named(prefix)):
             async for chunk in self._store.list(folder or None):
                 for item in chunk:
                     with suppress(InvalidInput):
@@ -234,7 +244,8 @@ class ObjectSegment:
         with suppress(NotFound):
             await _size(self._store, self.name)
             raise SegmentExists(f"archive segment {self.name} exists already")
-        await _put_parts(self._store, self.name, _pieces(data))
+        with _errors(self.name):
+            await _put_parts(self._store, self.name, _pieces(data))
 
     async def _holds(self, data: bytes) -> bool:
         with _errors(self.name):
@@ -242,9 +253,9 @@ class ObjectSegment:
         return bytes(found) == data
 
 
-async def _size(store: ObjectStore, segment: str) -> int:
+async def _size(store: ObjectStore, segment: str, kind: FileKind = SEGMENTS) -> int:
     try:
-        with _errors(segment):
+        with bucket_errors(kind.named(segment)):
             return (await store.head_async(segment))["size"]
     except NotFound:
         await require_bucket(store, segment)
@@ -252,14 +263,13 @@ async def _size(store: ObjectStore, segment: str) -> int:
 
 
 async def _put_parts(store: ObjectStore, segment: str, parts: AsyncIterator[bytes]) -> None:
-    with _errors(segment):
-        await store.put_async(
-            segment,
-            parts,
-            use_multipart=True,
-            chunk_size=PART_BYTES,
-            max_concurrency=PARTS_AT_ONCE,
-        )
+    await store.put_async(
+        segment,
+        parts,
+        use_multipart=True,
+        chunk_size=PART_BYTES,
+        max_concurrency=PARTS_AT_ONCE,
+    )
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
@@ -268,4 +278,4 @@ async def _pieces(data: bytes) -> AsyncIterator[bytes]:
 
 
 def _errors(segment: str) -> AbstractContextManager[None]:
-    return bucket_errors(f"archive segment {segment}")
+    return bucket_errors(SEGMENTS.named(segment))

@@ -11,6 +11,8 @@ from typing import TypeVar
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import (
+    SEGMENTS,
+    FileKind,
     SegmentWriter,
     Storage,
     StoredSegment,
@@ -39,12 +41,11 @@ class ArchiveOptions:
     def in_bucket(self) -> bool:
         return isinstance(self.place, str) and self.place.startswith("s3://")
 
-    def open(self) -> Storage:
-        storage = open_storage(self.place)
+    def open(self, kind: FileKind = SEGMENTS) -> Storage:
+        storage = open_storage(self.place, kind)
         if self.old_place is None:
             return storage
-
-        return MovingStorage(storage, open_storage(self.old_place))
+        return MovingStorage(storage, open_storage(self.old_place, kind))
 
 
 def archive_options(settings: Settings) -> ArchiveOptions:
@@ -102,11 +103,17 @@ class MovingStorage:
     async def read(self, ref: ArchiveRef) -> bytes:
         return await self._ask(lambda storage: storage.read(ref))
 
+    async def read_all(self, name: str) -> bytes:
+        return await self._ask(lambda storage: storage.read_all(name))
+
     async def size(self, segment: str) -> int:
         return await self._ask(lambda storage: storage.size(segment))
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
         await self._new.put(segment, parts)
+
+    async def put_all(self, name: str, data: bytes) -> None:
+        await self._new.put_all(name, data)
 
     async def delete(self, segment: str) -> None:
         await self._old.delete(segment)

@@ -6,7 +6,6 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import BinaryIO
 
 from forager.archive.record import (
     FRAME_ERRORS,
@@ -265,33 +264,15 @@ class ExportReport:
             self.failed.append((ref, reason))
 
 
-async def write_warc(
-    storage: Storage,
-    refs: AsyncIterable[ArchiveRef],
-    file: BinaryIO,
-    codec: Codec | None,
-    info: Mapping[str, str] | None = None,
-    *,
-    filename: str = "",
-) -> ExportReport:
-    """Copy records to an open file; no codec means no compression."""
-    report = ExportReport()
-    async for part in warc_parts(storage, refs, codec, info, report, filename=filename):
-        file.write(part)
-    return report
-
-
 async def warc_parts(
     storage: Storage,
     refs: AsyncIterable[ArchiveRef],
     codec: Codec | None,
-    info: Mapping[str, str] | None,
+    info: Mapping[str, str],
     report: ExportReport,
-    *,
-    filename: str = "",
 ) -> AsyncIterator[bytes]:
-    """The same file, a record at a time."""
-    yield _packed(codec, InfoRecord(info or {}, filename=filename).encode())
+    """A file of these records, a record at a time; no codec means no compression."""
+    yield _packed(codec, InfoRecord(info).encode())
     async for ref in refs:
         try:
             frame = await storage.read(ref)

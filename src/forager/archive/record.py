@@ -322,18 +322,18 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def disk_errors(segment: str) -> Iterator[None]:
-    """Turn what the operating system says about a segment's file into the family's words."""
+def disk_errors(what: str) -> Iterator[None]:
+    """Translate errors of the operating system; `what` names the file."""
     try:
         yield
     except FileExistsError as error:
-        raise SegmentExists(f"archive segment {segment} exists already") from error
+        raise SegmentExists(f"{what} exists already") from error
     except FileNotFoundError as error:
-        raise NotFound(f"there is no archive segment {segment}") from error
+        raise NotFound(f"there is no {what}") from error
     except OSError as error:
         if error.errno in FULL:
             raise StorageFull(
-                f"no space to write archive segment {segment}: {error.strerror}",
+                f"no space to write {what}: {error.strerror}",
                 hint=Hint("Free some space, or delete old segments: {}", action("archive prune")),
             ) from error
-        raise ArchiveError(f"archive segment {segment}: {error.strerror or error}") from error
+        raise ArchiveError(f"{what}: {error.strerror or error}") from error

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
+from typing import Any
 
 from forager.archive.record import Codec
 from forager.errors import InvalidInput
@@ -94,6 +95,15 @@ def refs_of(segment: str, offset: int, frames: Sequence[bytes]) -> list[ArchiveR
     lengths = [len(frame) for frame in frames]
     starts = accumulate(lengths, initial=offset)
     return [ArchiveRef(segment, *place) for place in zip(starts, lengths, strict=False)]
+
+
+def ref_columns(refs: Sequence[ArchiveRef | None]) -> dict[str, list[Any]]:
+    """The columns of rows that refer to these records."""
+    return {
+        "segment": [ref and ref.segment for ref in refs],
+        "segment_offset": [None if ref is None else ref.offset for ref in refs],
+        "segment_length": [None if ref is None else ref.length for ref in refs],
+    }
 
 
 @dataclass(frozen=True, slots=True)

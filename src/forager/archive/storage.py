@@ -13,8 +13,27 @@ from typing import ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from forager.archive.record import ArchiveError
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, parse_segment_name
 from forager.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What a place holds: the noun for messages, and a check that refuses other names."""
+
+    noun: str
+    check: Callable[[str], object]
+
+    def checked(self, name: str) -> str:
+        """Names come from the database, and must not lead elsewhere."""
+        self.check(name)
+        return name
+
+    def named(self, name: str) -> str:
+        return f"{self.noun} {name}"
+
+
+SEGMENTS = FileKind("archive segment", parse_segment_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +79,10 @@ class Storage(Protocol):
         """Exactly the bytes referred to, or an error."""
         ...
 
+    async def read_all(self, name: str) -> bytes:
+        """A whole file."""
+        ...
+
     async def size(self, segment: str) -> int: ...
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
@@ -67,6 +90,10 @@ class Storage(Protocol):
 
         What is there of that name is replaced: a copy that was cut short is made again.
         """
+        ...
+
+    async def put_all(self, name: str, data: bytes) -> None:
+        """Write a whole file; return only when it outlives a power cut."""
         ...
 
     async def delete(self, segment: str) -> None:
@@ -78,16 +105,16 @@ class Storage(Protocol):
         ...
 
 
-def open_storage(url: str | Path) -> Storage:
+def open_storage(url: str | Path, kind: FileKind = SEGMENTS) -> Storage:
     """A folder (a path or `file:///…`) or a bucket (`s3://bucket/folder`)."""
     folder = local_folder(url)
     if folder is None:
         from forager.archive.objects import open_bucket
 
-        return open_bucket(str(url))
+        return open_bucket(str(url), kind=kind)
     from forager.archive.local import LocalStorage
 
-    return LocalStorage(folder)
+    return LocalStorage(folder, kind)
 
 
 def local_folder(place: str | Path) -> Path | None:

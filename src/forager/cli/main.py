@@ -17,7 +17,7 @@ from typer.main import get_group
 
 from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
-from forager.cli.options import Flags
+from forager.cli.options import Flags, option
 from forager.cli.running import leave_on_sigterm
 
 # a paragraph ends only at an empty line
@@ -167,18 +167,11 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def forager(
     context: typer.Context,
-    home: Annotated[
-        Path | None, typer.Option(help="Data folder: embedded database, archive, keys.")
-    ] = None,
-    database_url: Annotated[
-        str | None, typer.Option(help="PostgreSQL to use instead of the embedded one.")
-    ] = None,
-    config_path: Annotated[
-        Path | None,
-        typer.Option("--config", help="Settings file.", show_default="forager.toml"),
-    ] = None,
-    log_level: Annotated[Level | None, typer.Option(help="Minimum log level.")] = None,
-    log_format: Annotated[Format | None, typer.Option(help="Log format.")] = None,
+    home: Path | None = option("Data folder: embedded database, archive, keys."),
+    database_url: str | None = option("PostgreSQL to use instead of the embedded one."),
+    config_path: Path | None = option("Settings file.", "--config", show_default="forager.toml"),
+    log_level: Level | None = option("Minimum log level."),
+    log_format: Format | None = option("Log format."),
     version: Annotated[  # noqa: ARG001 - handled by its callback
         bool,
         typer.Option(

@@ -46,8 +46,13 @@ JobIds = Annotated[list[str], typer.Argument(metavar="ID...", help="Job IDs or u
 
 
 def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
-    """Declare an option as a field of a dataclass, for `grouped`."""
-    return field(default=default, metadata={"option": typer.Option(*names, help=help, **how)})
+    """Declare an option as the default of a parameter, or of a field for `grouped`."""
+    return typer.Option(default, *names, help=help, **how)
+
+
+def argument(help: str, *, default: Any = None, **how: Any) -> Any:
+    """Declare an optional argument as the default of a parameter."""
+    return typer.Argument(default, help=help, **how)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,7 +76,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_signature(
-    run: Callable[..., None], command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+    run: Callable[..., None], command: Callable[..., Any], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """Give `run` the name and help of `command`, and these parameters."""
     functools.update_wrapper(run, command)
@@ -89,14 +94,10 @@ def _options(group: type[Any]) -> list[inspect.Parameter]:
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=each.default,
-            annotation=_annotated(kinds[each.name], each.metadata.get("option")),
+            annotation=kinds[each.name],
         )
         for each in fields(group)
     ]
-
-
-def _annotated(kind: Any, declared: Any) -> Any:
-    return kind if declared is None else Annotated[kind, declared]
 
 
 def moment(text: str | None) -> datetime | None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from forager.cli.failures import INTERRUPTED, TERMINATED, USAGE, Declined, complain
-from forager.cli.options import flags_of
+from forager.cli.options import AsJson, flags_of, with_signature
+from forager.cli.output import Columns, say, show_json, show_list, show_rows
 from forager.errors import ForagerError, InvalidInput
 
 if TYPE_CHECKING:
     from forager.db.database import Database
+    from forager.fetch.domains.service import Domains
+    from forager.fetch.proxies.service import Proxies
     from forager.jobs.queue import Queue
     from forager.settings import Settings
+    from forager.tasks.service import Tasks
+    from forager.webhooks.service import Webhooks
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOWN = 20
@@ -40,16 +47,103 @@ def with_database(
     return run(answer())
 
 
-def with_queue(context: typer.Context, ask: Callable[[Queue], Awaitable[Answer]]) -> Answer:
-    """Return the result of `ask` on the job queue."""
-    from forager.jobs.kinds import load_kinds
-    from forager.jobs.queue import Queue
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The database and the settings of a command, and the services on them."""
 
-    def answer(database: Database, settings: Settings) -> Awaitable[Answer]:
-        load_kinds(settings.job_modules)
-        return ask(Queue(database, settings))
+    database: Database
+    settings: Settings
 
-    return with_database(context, answer)
+    @property
+    def queue(self) -> Queue:
+        from forager.jobs.kinds import import_modules
+        from forager.jobs.queue import Queue
+
+        import_modules(self.settings.job_modules)
+        return Queue(self.database, self.settings)
+
+    @property
+    def tasks(self) -> Tasks:
+        from forager.tasks.service import Tasks
+
+        return Tasks(self.database, self.settings)
+
+    @property
+    def domains(self) -> Domains:
+        from forager.fetch.domains.service import Domains
+
+        return Domains(self.database)
+
+    @property
+    def proxies(self) -> Proxies:
+        from forager.fetch.proxies.service import Proxies
+        from forager.secrets import Vault
+
+        return Proxies(self.database, Vault(self.settings))
+
+    @property
+    def webhooks(self) -> Webhooks:
+        from forager.secrets import Vault
+        from forager.webhooks.service import Webhooks
+
+        return Webhooks(self.database, Vault(self.settings))
+
+
+Ask = Callable[..., Awaitable[Any]]
+Command = Callable[..., None]
+
+
+def answers(
+    show: Columns | Callable[[Any], Any], *, document: Callable[[Any], Any] | None = None
+) -> Callable[[Ask], Command]:
+    """Make a command of a coroutine: print what it returns as JSON, or with `show`.
+
+    `show` is the columns of a table, prints the answer itself, or returns its text. `document`
+    turns the answer into what is printed as JSON.
+    """
+
+    def print_answer(answer: Any, as_json: bool) -> None:
+        if as_json:
+            show_json(answer if document is None else document(answer))
+        elif isinstance(show, Mapping):
+            show_rows(show, answer)
+        elif (text := show(answer)) is not None:
+            say(text)
+
+    return _printed(print_answer)
+
+
+def lists(
+    show: Columns | Callable[[Sequence[Any]], None],
+    *,
+    none: str | None = None,
+    document: Callable[[Any], Any] | None = None,
+) -> Callable[[Ask], Command]:
+    """Make a command of a coroutine that returns one page of a list; see `show_list`."""
+    return _printed(
+        lambda page, as_json: show_list(page, as_json, show, none=none, document=document)
+    )
+
+
+def _printed(print_answer: Callable[[Any, bool], None]) -> Callable[[Ask], Command]:
+    def decorate(ask: Ask) -> Command:
+        _, *own = inspect.signature(ask, eval_str=True).parameters.values()
+
+        def run(context: typer.Context, as_json: bool, **given: Any) -> None:
+            answer = with_services(context, lambda here: ask(here, **given))
+            print_answer(answer, as_json)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        context = inspect.Parameter("context", kind, annotation=typer.Context)
+        as_json = inspect.Parameter("as_json", kind, annotation=AsJson, default=False)
+        return with_signature(run, ask, [context, *own, as_json])
+
+    return decorate
+
+
+def with_services(context: typer.Context, ask: Callable[[Here], Awaitable[Answer]]) -> Answer:
+    """Return the result of `ask` on the configured database and the services on it."""
+    return with_database(context, lambda database, settings: ask(Here(database, settings)))
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -1,4 +1,4 @@
-"""Crawls that somebody with a key asks for: whether they may, and how much of it.
+"""Crawls requested with an API key: whether they are allowed, and how many pages.
 
 Everything that makes a job run for an owner with a quota comes through here: a new crawl, a refresh
 by hand or by schedule, a retry, a resume.
@@ -22,11 +22,12 @@ from forager.access.quotas import (
     readmit_job,
     taken,
 )
-from forager.crawl import store
 from forager.crawl.ledger import state_from
 from forager.crawl.options import POOL, CrawlOptions
 from forager.crawl.service import KIND, default_source, request_crawl
 from forager.crawl.settlement import Outcome
+from forager.crawl.store import state as state_rows
+from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection, Database
 from forager.db.outages import Within
 from forager.documents import publication
@@ -128,10 +129,10 @@ async def move_job(
     move: Move,
     reason: str | None = None,
 ) -> Job:
-    """Pause, resume, cancel or retry a job. One's own goes on only within one's quota."""
+    """Pause, resume, cancel or retry a job; a caller's job continues only within the quota."""
     job = await Queue(database, settings).get(job_id)
     goes_on = move in (Move.RESUME, Move.RETRY)
-    # an admin who lets somebody else's job go on knows what that is for
+    # an admin may resume a job of another owner beyond that owner's quota
     if not goes_on or job.user_id != caller.user_id or not caller.quota.limits_pages_or_jobs:
         return await _move(Queue(database, settings), caller, job_id, move, reason)
     async with database.transaction() as connection:
@@ -184,16 +185,16 @@ async def retry_failed(
 
 async def _requeue(connection: Connection, job_id: UUID, reasons: Sequence[str]) -> list[bytes]:
     """Move failed URLs into the frontier and correct the ledger; their keys."""
-    row = await store.select_state(connection, job_id)
+    row = await state_rows.select_state(connection, job_id)
     if row is None:
         return []
     state = state_from(row)
     wanted = reasons or [reason for reason, _ in state.ledger.reasons_of(Outcome.FAILED)]
-    moved = await store.requeue_failed(connection, job_id, wanted, first_seq=state.next_seq)
+    moved = await visited_rows.requeue_failed(connection, job_id, wanted, first_seq=state.next_seq)
     for _, reason, carried_over in moved:
         state.ledger.requeue_failed(reason, carried_over=carried_over)
     state.next_seq += len(moved)
-    await store.update_state(connection, job_id, state.values())
+    await state_rows.update_state(connection, job_id, state.values())
     return [key for key, _, _ in moved]
 
 

@@ -9,7 +9,6 @@ from forager.archive import store as archive_store
 from forager.archive.deletion import growth_of
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
-from forager.crawl import store
 from forager.crawl.frontier.discovery import Discovered, Discovery
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.judge import failed
@@ -17,6 +16,9 @@ from forager.crawl.ledger import CARRIED_OVER, OUT_OF_SCOPE, REMARKS, RENDERED, 
 from forager.crawl.options import CrawlOptions
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Postponed, Settlement
+from forager.crawl.store import frontier as frontier_rows
+from forager.crawl.store import state as state_rows
+from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind
@@ -151,18 +153,18 @@ class Committer:
         found = batch.discovered
         if batch.settled or found.excluded:
             settled = [*batch.settled, *found.excluded]
-            await store.insert_visited(
+            await visited_rows.insert_visited(
                 connection, job_id, settled, [*refs, *(None for _ in found.excluded)]
             )
         if found.revived:
             # after the insert: what a batch refused may be wanted by a later page of the same batch
-            await store.delete_visited(connection, job_id, found.revived)
+            await visited_rows.delete_visited(connection, job_id, found.revived)
         if batch.settled:
-            await store.delete_entries(connection, job_id, [s.entry for s in batch.settled])
+            await frontier_rows.delete_entries(connection, job_id, [s.entry for s in batch.settled])
         if batch.postponed:
-            await store.postpone_entries(connection, job_id, batch.postponed)
+            await frontier_rows.postpone_entries(connection, job_id, batch.postponed)
         if found.entries:
-            await store.insert_entries(connection, job_id, found.entries)
+            await frontier_rows.insert_entries(connection, job_id, found.entries)
         lessons = {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}
         if lessons and (source_id := self._context.job.source_id):
             await render_store.upsert_lessons(connection, source_id, list(lessons.values()))
@@ -191,7 +193,7 @@ class Committer:
     async def write_state(self, connection: Connection) -> None:
         """The ledger and where the crawl stands; part of every commit."""
         job_id = self._context.lease.job_id
-        await store.update_state(connection, job_id, self._state.values())
+        await state_rows.update_state(connection, job_id, self._state.values())
         percentage = self._state.ledger.percentage(self._options.page_limit)
         await leases.update_progress(connection, job_id, percentage)
 

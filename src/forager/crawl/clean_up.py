@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from forager.archive.deletion import clean_up_archive
-from forager.crawl import store
+from forager.crawl.store import state as store
 from forager.db.database import Database
 from forager.db.outages import TROUBLE
 from forager.documents.cleanup import DocumentCleanup

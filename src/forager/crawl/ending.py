@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from forager.crawl import store
 from forager.crawl.batch import Committer
 from forager.crawl.extraction.rereading import Rereading
 from forager.crawl.frontier.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
 from forager.crawl.ledger import REMARKS, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome
+from forager.crawl.store import ends as store
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 
 PAGES_PER_COMMIT = 50
-# one question to the database is about so many URLs: no answer takes long, none is large
+# URLs per query: no result takes long or is large
 URLS_PER_LOOK = 100_000
 
 

@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections import Counter
 
-from forager.crawl import store
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
 from forager.crawl.extraction.learning import BoilerplateLearner
@@ -17,6 +16,7 @@ from forager.crawl.frontier.window import Rests, Window
 from forager.crawl.ledger import CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
+from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
 from forager.fetch.budgets.accounts import HostWait
 from forager.jobs.context import JobContext
@@ -37,7 +37,7 @@ DEFAULT_CONCURRENCY = 5
 HOSTS_AT_ONCE = 8
 RETRY_LOOK = 0.5
 # if nothing can be done for longer than this, the job is given back until then
-PATIENCE = 60.0
+LONGEST_WAIT = 60.0
 # a refresh whose first pages all fail, this many, is of a site that is down
 SITE_IS_DOWN = 20
 
@@ -48,7 +48,7 @@ class Engine:
     """Runs one crawl from its last commit to its end, a pause, or a reason to wait.
 
     Nothing is in memory alone: entries that are under way, resting or settled but not committed
-    are still in the frontier, and are read from there again by whoever goes on.
+    are still in the frontier, and the next run reads them from there.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Engine:
         if self._bytes_waiting() >= BYTES_WAITING:
             return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
-        # rendered pages have room of their own: they are slow, and must not hold up the others
+        # rendered pages have separate slots: they are slow, and must not delay others
         rendered = min(self._visitor.rendering.under_way, RENDER_ROOM)
         room = self._concurrency + BATCH_SIZE + rendered - taken
         wanted = self._pages_wanted()
@@ -226,7 +226,7 @@ class Engine:
             return
         error = task.exception()
         if error is not None:
-            # a bug, or the database is away: the loop must hear of it
+            # a bug, or the database is unreachable: raised in the loop
             self._failure = self._failure or error
             return
         self._take_in(task.result())
@@ -255,7 +255,7 @@ class Engine:
 
     def _due(self) -> bool:
         full = len(self._settled) >= BATCH_SIZE or self._bytes_waiting() >= BATCH_BYTES
-        # with nothing left to launch, the links of these pages are what everybody waits for
+        # with nothing left to launch, the crawl waits for the links of these pages
         starving = not self._visits or not len(self._window)
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
 
@@ -309,7 +309,7 @@ class Engine:
             return await self._finish(FINISHED)
         seconds, reason = min(waits)
         self._idle_until = (time.monotonic() + seconds, reason)
-        return await self._leave(Waiting(seconds, reason)) if seconds > PATIENCE else None
+        return await self._leave(Waiting(seconds, reason)) if seconds > LONGEST_WAIT else None
 
     async def _finish(self, outcome: Outcome) -> Outcome:
         await self._leave(outcome)

@@ -11,7 +11,7 @@ from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
 from forager.jobs.lifecycle import FINISHED, IllegalMove, Status
 from forager.jobs.queue import Queue
-from forager.jobs.runner import patiently
+from forager.jobs.runner import until_available
 from forager.jobs.supervisor import Supervisor
 from forager.metrics.recorder import recording
 from forager.processes.supervised import StartedProcess
@@ -55,7 +55,7 @@ class Foreground:
         return report
 
     async def _clean_up(self) -> None:
-        # imported here: nobody waits for it before the crawl
+        # imported here, so that the crawl does not wait for it
         from forager.crawl.clean_up import clean_up
 
         self._cleaning = asyncio.create_task(clean_up(self._database, self._settings))
@@ -92,7 +92,7 @@ class Foreground:
     async def _pause(self) -> None:
         try:
             # the database may be away just now; who asked for a pause still wants it then
-            await patiently(
+            await until_available(
                 lambda: self._queue.pause(self._job_id, reason="interrupted at the terminal")
             )
         except IllegalMove:

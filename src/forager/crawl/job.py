@@ -14,7 +14,6 @@ from forager import __version__
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
-from forager.crawl import store
 from forager.crawl.activity import Activity
 from forager.crawl.batch import Committer
 from forager.crawl.ending import Ending
@@ -24,7 +23,7 @@ from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.rereading import Rereading
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.scope import Scope, ScopeMode
-from forager.crawl.frontier.seeding import Seeding, first_urls
+from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
 from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
@@ -32,6 +31,8 @@ from forager.crawl.options import POOL, CrawlOptions, crawl_options
 from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
 from forager.crawl.rendering import open_rendering
 from forager.crawl.service import default_source, open_options, seal_options
+from forager.crawl.store import state as state_rows
+from forager.crawl.store import visited as visited_rows
 from forager.crawl.visitor import Visitor
 from forager.db.database import Database
 from forager.db.ids import new_id
@@ -157,14 +158,9 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     options = open_options(crawl_options(context.job.payload), Vault(context.settings))
     agent = user_agent(options, context.settings)
     state = await _load_state(context)
-    seeds = tuple(first_urls(options)) + tuple(NormalisedUrl(url) for url in state.more_seeds)
-    scope = Scope(
-        seeds,
-        options.scope,
-        include=options.include,
-        exclude=options.exclude,
-        max_depth=options.max_depth,
-    )
+    more_seeds = tuple(NormalisedUrl(url) for url in state.more_seeds)
+    seeds = (*first_urls(options), *more_seeds)
+    scope = scope_of(options, more_seeds)
     discovery = Discovery(scope, state.ledger, next_seq=state.next_seq)
     client, proxies = await _client(context, stack, options, agent)
     budgets = await stack.enter_async_context(
@@ -244,11 +240,11 @@ async def _client(
 
 
 async def _load_state(context: JobContext) -> CrawlState:
-    row = await context.database.run(store.select_state, context.lease.job_id)
+    row = await context.database.run(state_rows.select_state, context.lease.job_id)
     if row is not None:
         return state_from(row)
     async with context.commit() as connection:
-        await store.insert_state(connection, context.lease.job_id)
+        await state_rows.insert_state(connection, context.lease.job_id)
     return CrawlState()
 
 
@@ -264,18 +260,18 @@ async def _remember(parts: _Crawl) -> None:
                 parts.visitor.remember_content(content)
 
 
-async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[store.Known]]:
-    """Everything a crawl has met, in pieces: nobody holds a connection, or all of it, for long."""
+async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited_rows.Known]]:
+    """Everything a crawl has met, in pieces, so that no connection is held for long."""
     key = b""
     while True:
-        visited = await database.run(store.select_known_visited, job_id, after=key)
+        visited = await database.run(visited_rows.select_known_visited, job_id, after=key)
         if not visited:
             break
         yield visited
         key = visited[-1][0]
     place = START
     while True:
-        pending, place = await database.run(store.select_known_frontier, job_id, after=place)
+        pending, place = await database.run(visited_rows.select_known_frontier, job_id, after=place)
         if not pending:
             break
         yield pending

@@ -23,7 +23,7 @@ MAX_REDIRECTS = 10
 # a refresh that takes longer is a page that reloads itself, not a redirect
 REFRESH_LIMIT = 10.0
 RETRY_DELAY_MAX = 300.0
-# a host that asks for patience says nothing against the URL: as often as this at least
+# a rate limit of the host is no fault of the URL: it is retried at least this often
 PATIENT_RETRIES = 10
 # pages with less text than this are alike without being copies
 LEAST_CONTENT = 100
@@ -183,7 +183,7 @@ class Judge:
 
     @property
     def compares_content(self) -> bool:
-        """Whoever asks for pages by name gets each of them."""
+        """URLs that were requested by name are all fetched."""
         return self._options.strategy in (Strategy.SITE, Strategy.SITEMAP, Strategy.LLMS)
 
 
@@ -227,7 +227,7 @@ def failed(
 
 
 def _asks_for_patience(error: Retry) -> bool:
-    """A 429, or a 503 that says until when; a 503 without may be a page that is broken for good."""
+    """A 429, or a 503 that says until when; a 503 without one may be a permanently broken page."""
     if not isinstance(error, SlowDown):
         return False
     return error.kind is ErrorKind.HTTP_CLIENT or error.retry_after is not None

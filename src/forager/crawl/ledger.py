@@ -8,7 +8,7 @@ from typing import Any
 
 from forager.crawl.settlement import Outcome
 
-# reasons are counted in groups: of the outcome they belong to, and some of their own
+# reasons are counted in groups: by the outcome they belong to, and some beside it
 OUT_OF_SCOPE = "out_of_scope"
 REMARKS = "remarks"
 SITEMAPS = "sitemaps"
@@ -95,7 +95,7 @@ class Ledger:
         self._count(after, new_reason, 1)
 
     def note(self, group: str, reason: str, times: int = 1) -> None:
-        """Count something that is no URL of its own."""
+        """Count something that is not a URL."""
         self._count(group, reason, times)
 
     def note_total(self, group: str, reason: str, number: int) -> None:

@@ -22,6 +22,7 @@ from forager.extract.urls import NormalisedUrl
 from forager.settings import Settings
 
 MAX_LINKS_BYTES = 256 * 2**20
+MAX_FOLLOWED = 10_000
 
 
 class Pages:
@@ -35,8 +36,7 @@ class Pages:
         self._scope = scope
         self._previous: SharedQuery[bytes, PreviousPage] = SharedQuery(self._find_previous)
         self._links: SharedQuery[bytes, bytes] = SharedQuery(self._find_links)
-        # link sets that were followed in this run, and from which depth: pages of a site share
-        # theirs
+        # link sets that were followed lately, and from which depth: neighbors often share theirs
         self._followed: dict[bytes, int] = {}
 
     # --- what was there before ---------------------------------------------------------------
@@ -67,6 +67,8 @@ class Pages:
             return NO_LINKS
         packed = await self._links.find(page.link_set)
         self._followed[page.link_set] = depth
+        if len(self._followed) > MAX_FOLLOWED:
+            del self._followed[next(iter(self._followed))]
         if not packed:
             return NO_LINKS
         text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_LINKS_BYTES)

@@ -10,7 +10,7 @@ from itertools import islice
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
 from forager.crawl.frontier.scope import Scope
-from forager.crawl.frontier.seeding import first_urls, read_entries, sitemap_urls
+from forager.crawl.frontier.seeding import first_urls, read_entries, scope_of, sitemap_urls
 from forager.crawl.job import client_options, user_agent
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.db.database import Database
@@ -86,14 +86,7 @@ class _Beginning:
     paced: Paced
 
     async def collect(self, limit: int) -> None:
-        options = self.options
-        scope = Scope(
-            first_urls(options),
-            options.scope,
-            include=options.include,
-            exclude=options.exclude,
-            max_depth=options.max_depth,
-        )
+        scope = scope_of(self.options)
         seen: set[str] = set()
         async for url, via in self._found(limit):
             if url in seen or (via is Via.SITEMAP and scope.outside(url) is not None):

@@ -220,7 +220,7 @@ async def open_rendering(
     """The rendering of a crawl. The browser starts with the first page that needs it."""
     settings, source_id = context.settings, context.job.source_id
     lessons = await Lessons.load(context.database, source_id) if source_id else Lessons("")
-    rules = RenderRules.of(options, await _domain(context.database, options.seeds[0]))
+    rules = RenderRules.of(options, await domain_of(context.database, options.seeds[0]))
     make = partial(Rendering, options, rules, lessons, settings)
     if rules.mode is RenderMode.NEVER:
         return make(missing="rendering is turned off (never)")
@@ -240,9 +240,10 @@ async def open_rendering(
     return make(CrawlBrowser(renderer, loader))
 
 
-async def _domain(database: Database, seed: str) -> Domain | None:
+async def domain_of(database: Database, url: str) -> Domain | None:
+    """The settings for the host of a URL; None if there are none."""
     try:
-        return await Domains(database).get(host_of(seed))
+        return await Domains(database).get(host_of(url))
     except NotFound:
         return None
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from forager.crawl import store
 from forager.crawl.ledger import Ledger, ledger_from
+from forager.crawl.store import state as store
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
 from forager.documents.store import generations

@@ -8,7 +8,6 @@ from mmap import mmap
 from typing import TypeGuard
 
 from forager.archive.record import ArchiveError
-from forager.crawl import store
 from forager.crawl.extraction.pool import Extracted, ExtractionPool
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.loops import CONTENT
@@ -23,6 +22,7 @@ from forager.crawl.judge import (
 from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import LeftToOthers, RenderedFacts, Rendering
 from forager.crawl.settlement import Outcome, Resting, Settlement, Visit
+from forager.crawl.store import visited as store
 from forager.documents.page import PreviousPage
 from forager.errors import NotFound, WorkFailed
 from forager.extract.keys import url_key
@@ -223,7 +223,7 @@ class Visitor:
     async def _expected_content(self, content: bytes) -> str | None:
         """The page that said the same when it was crawled before, and is about to be visited.
 
-        Otherwise chance would decide which of two is the page, anew in every crawl.
+        Otherwise chance would decide in each crawl which of two is the page.
         """
         base_id = self._pages.base_id
         if base_id is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -38,6 +38,26 @@ def page_of(found: list[Row], limit: int, cursor_of: Callable[[Row], object]) ->
     if len(found) <= limit:
         return Page(found, None)
     return Page(found[:limit], str(cursor_of(found[limit - 1])))
+
+
+After = TypeVar("After")
+
+
+async def batches(
+    select: Callable[[After], Awaitable[list[Row]]],
+    first: After,
+    key: Callable[[Row], After],
+    limit: int,
+) -> AsyncIterator[list[Row]]:
+    """All rows of a list, at most `limit` at a time; `select` gets the key of the last one."""
+    after = first
+    while True:
+        rows = await select(after)
+        if rows:
+            yield rows
+        if len(rows) < limit:
+            return
+        after = key(rows[-1])
 
 
 def decode_number(cursor: str | None) -> int | None:

@@ -106,9 +106,9 @@ class Database:
 
     def answering_within(self, seconds: float) -> Database:
         """The same database with another limit: connections are closed after these seconds."""
-        hurried = copy.copy(self)
-        hurried._limits = replace(self._limits, answer_ms=int(seconds * 1000))
-        return hurried
+        limited = copy.copy(self)
+        limited._limits = replace(self._limits, answer_ms=int(seconds * 1000))
+        return limited
 
     def apart(self, *, name: str, limits: SessionLimits, max_size: int) -> Database:
         """The same server for another purpose, with separate connections and limits."""
@@ -179,8 +179,8 @@ class Database:
         arguments = self.connect_arguments()
         del arguments["options"]  # of a session, and refused: see PooledConnection
         limits = self._limits
-        told = (limits.statement_ms, limits.lock_ms, limits.idle_in_transaction_ms)
-        return await PooledConnection.open(self.pool_url, told, **arguments)
+        given = (limits.statement_ms, limits.lock_ms, limits.idle_in_transaction_ms)
+        return await PooledConnection.open(self.pool_url, given, **arguments)
 
     async def revive(self) -> None:
         """Start the embedded server again if it is ours and has died; otherwise do nothing."""
@@ -301,11 +301,11 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
 def _checked_url(url: str, setting: str) -> str:
     # the URL may hold a password, also where a host or a port should be: nothing of it is repeated
     try:
-        told = conninfo_to_dict(url)
+        given = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        told = {"port": "unreadable"}
-    ports = str(told.get("port") or "").split(",")
-    hosts = str(told.get("host") or "").split(",")
+        given = {"port": "unreadable"}
+    ports = str(given.get("port") or "").split(",")
+    hosts = str(given.get("host") or "").split(",")
     # a socket's name may begin with @
     if any("@" in host[1:] for host in hosts) or not all(p.isdecimal() for p in ports if p):
         raise InvalidInput(

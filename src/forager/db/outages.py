@@ -5,9 +5,10 @@ Each service logs an outage when it begins, each minute while it lasts, and when
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from types import TracebackType
 
 import psycopg
@@ -19,6 +20,7 @@ from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
 # errors of the database that pass by themselves
 TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
 SAID_EVERY = 60.0
+RECONNECT_INTERVAL = 1.0
 
 
 class Outage:
@@ -75,6 +77,19 @@ class Outage:
             seconds = round(time.monotonic() - self._began, 1)
             self._log.info("recovered", what=self._words, seconds=seconds)
             self._began = None
+
+
+async def listen(database: Database, channel: str, wake: Callable[[], None]) -> None:
+    """Call `wake` at every notification, until canceled; reconnect after an outage.
+
+    It is also called whenever listening begins: what was sent before is not lost.
+    """
+    while True:
+        with suppress(*TROUBLE):
+            async with aclosing(database.notifications(channel)) as notifications:
+                async for _ in notifications:
+                    wake()
+        await asyncio.sleep(RECONNECT_INTERVAL)
 
 
 def _reason(error: BaseException) -> str:

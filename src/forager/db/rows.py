@@ -1,7 +1,10 @@
-"""Queries that return objects of a class, or single values, instead of tuples."""
+"""Rows as objects: results as objects of a class, and objects as the rows of a statement."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from psycopg import AsyncCursor
@@ -44,3 +47,42 @@ class Values(_Select[Any]):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.cursor(row_factory=scalar_row))
+
+
+class RowArrays:
+    """Objects as the rows of one statement: an array for each column, read by `unnest`.
+
+    Columns are declared once, with their types: `{rows}` in a statement is a relation `alias` with
+    these columns, and `rows.values(objects)` are its parameters. Arrays of `binary` columns are
+    sent in the binary format, which is faster for long texts but has no NULL.
+    """
+
+    def __init__(self, alias: str, *, binary: Collection[str] = (), **types: str) -> None:
+        self._names = list(types)
+        arrays = (
+            f"%({name}){'b' if name in binary else 's'}::{kind}[]" for name, kind in types.items()
+        )
+        self.columns = ", ".join(types)
+        self.unnest = f"unnest({', '.join(arrays)})"
+        self._relation = f"{self.unnest} AS {alias} ({self.columns})"
+
+    def __str__(self) -> str:
+        return self._relation
+
+    def values(self, rows: Iterable[Any], **given: str | list[Any]) -> dict[str, list[Any]]:
+        """The arrays by column: of the attributes with these names, unless another is `given`.
+
+        A given text is the path of an attribute; a given list is the array itself.
+        """
+        rows = list(rows)
+        return {name: _array(given.get(name, name), rows) for name in self._names}
+
+
+def _array(values: str | list[Any], rows: list[Any]) -> list[Any]:
+    return list(map(attrgetter(values), rows)) if isinstance(values, str) else values
+
+
+async def select_now(connection: Connection) -> datetime:
+    """The start of the transaction by the clock of the database."""
+    now: datetime = await Values(connection).one("SELECT now()")
+    return now

@@ -148,7 +148,7 @@ def _alembic_config() -> Config:
     return config
 
 
-PATIENCE = 3.0
+ANSWER_LIMIT = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Readiness:
 
 async def readiness(database: Database) -> Readiness:
     try:
-        async with database.answering_within(PATIENCE).connection() as connection:
+        async with database.answering_within(ANSWER_LIMIT).connection() as connection:
             value = await Values(connection).first("SELECT version_num FROM alembic_version")
             return Readiness(True, value)
     except psycopg.errors.UndefinedTable:

@@ -31,7 +31,7 @@ from forager.logs import get_logger
 from forager.render.finding import find_browser
 from forager.settings import Settings
 from forager.tasks.causes import one_line
-from forager.tasks.hints import PATIENCE, Hints, HintsClosed
+from forager.tasks.hints import OFFER_LIMIT, Hints, HintsClosed
 from forager.tasks.stages.attempt import Stage
 
 try:
@@ -94,7 +94,7 @@ def _register(app: Celery, stage: str, inbox_of: Callable[[], Inbox]) -> None:
 
 STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE, "render": Stage.DOWNLOAD}
 # the loop gets its time limit twice; one that does not answer is frozen
-LIMIT = 3 * PATIENCE
+LIMIT = 3 * OFFER_LIMIT
 
 
 class Inbox:

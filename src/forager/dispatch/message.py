@@ -77,7 +77,7 @@ QUEUE_ARGUMENTS: dict[str, Any] = {
 DEAD_ARGUMENTS: dict[str, Any] = {"x-queue-type": "quorum", "x-max-length": MOST_DEAD}
 
 
-# more ids than anybody of us sends
+# more ids than Forager sends
 MOST_IDS = 1_000
 CONTENT_TYPE, CONTENT_ENCODING = "application/json", "utf-8"
 PERSISTENT = 2
@@ -112,7 +112,7 @@ class TaskMessage:
 
 
 def checked_ids(named: object) -> list[int]:
-    """Ids as they came from the broker, where anybody may have written them."""
+    """Ids as they came from the broker, where other programs may have written them."""
     if not isinstance(named, list) or not 0 < len(named) <= MOST_IDS:
         raise ValueError("expected a list of ids of tasks")
     if not all(type(task_id) is int and 0 < task_id < 2**63 for task_id in named):

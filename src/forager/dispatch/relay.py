@@ -6,12 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Self, TypeVar
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.db.outages import TROUBLE, Outage
+from forager.db.outages import Outage, listen
 from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
 from forager.dispatch.message import Band, Place, Route, TaskMessage
@@ -91,7 +91,7 @@ class Relay:
 
     @asynccontextmanager
     async def _resources(self) -> AsyncIterator[None]:
-        listening = asyncio.ensure_future(self._listen())
+        listening = asyncio.ensure_future(listen(self._database, CHANNEL, self._woken.set))
         try:
             yield
         finally:
@@ -160,15 +160,6 @@ class Relay:
             async with asyncio.timeout(self._settings.poll_interval):
                 await self._woken.wait()
         self._woken.clear()
-
-    async def _listen(self) -> None:
-        """Wake up when tasks are queued. Polling continues as well."""
-        while True:
-            with suppress(*TROUBLE):
-                async with aclosing(self._database.notifications(CHANNEL)) as notifications:
-                    async for _ in notifications:
-                        self._woken.set()
-            await asyncio.sleep(self._settings.poll_interval)
 
 
 async def task_messages(

@@ -30,7 +30,7 @@ CRAWL_REGION: LiteralString = """
 async def select_places(
     connection: Connection, domain_ids: Sequence[int], *, task_proxies: bool
 ) -> dict[int, Place]:
-    """The regions of domains; `task_proxies` holds for domains without a setting of their own."""
+    """The regions of domains; `task_proxies` applies to domains without a setting."""
     cursor = await connection.execute(
         f"""
         SELECT d.id, {CRAWL_REGION} AS crawl, d.region AS parse

@@ -8,7 +8,7 @@ from forager.db.database import Connection
 from forager.db.rows import Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
-from forager.products.store.audit import TASKS_OVERDUE
+from forager.products.store.audit import STATEMENTS
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
 
 
@@ -223,7 +223,7 @@ async def select_late_causes(connection: Connection, *, late: float) -> dict[str
                     WHEN d.next_slot_at < now() - interval '10 seconds' THEN 'free'
                     ELSE 'paced'
                END AS cause, count(*)::int
-          FROM ({TASKS_OVERDUE}) AS late
+          FROM ({STATEMENTS["tasks_overdue"]}) AS late
           JOIN crawl_tasks t ON t.id = late.id
           JOIN domains d ON d.id = t.domain_id
          GROUP BY cause

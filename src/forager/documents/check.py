@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
+from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.documents.page import ArchivedDocument
 from forager.documents.sources import get_source
@@ -90,13 +90,7 @@ class SourceCheck:
                 findings.add(page)
 
 
-async def check_source(
-    database: Database,
-    storage: Storage,
-    source_id: str,
-    *,
-    progress: Callable[[int], None] = lambda _: None,
-) -> SourceCheck:
+async def check_source(database: Database, storage: Storage, source_id: str) -> SourceCheck:
     """Extract every published page of a source again and report what was lost."""
     source = await get_source(database, source_id)
     repeated = await repeated_blocks(database, source_id)
@@ -105,17 +99,16 @@ async def check_source(
     )
     near = NearDuplicatePages(clusters, pages, tuple(NearCluster(*each) for each in largest))
     check = SourceCheck(source.id, near_duplicates=near)
-    after = 0
-    while True:
-        rows = await database.run(
+
+    async def select(after: int) -> list[ArchivedDocument]:
+        return await database.run(
             reads.select_archived_documents, source_id, after=after, limit=_BATCH
         )
+
+    async for rows in batches(select, 0, lambda row: row.document_id, _BATCH):
         for row in rows:
             await _check(check, storage, row, repeated)
-        progress(check.pages + check.unreadable)
-        if len(rows) < _BATCH:
-            return check
-        after = rows[-1].document_id
+    return check
 
 
 async def _check(

@@ -21,13 +21,13 @@ FLUSH_INTERVAL = 20.0
 CHUNK = 500
 # what readers hold a cursor into outlives its retirement by this
 READER_GRACE = 3600.0
-# a failed job can be retried from where it stood for so long
-RETRY_PATIENCE = 7 * 86400.0
+# how long a failed job can be retried from its last commit
+RETRY_WINDOW = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one look deleted."""
+    """What one run deleted."""
 
     generations: int = 0
     documents: int = 0
@@ -40,12 +40,12 @@ class DocumentCleanup:
         database: Database,
         *,
         reader_grace: float = READER_GRACE,
-        retry_patience: float = RETRY_PATIENCE,
+        retry_window: float = RETRY_WINDOW,
         chunk: int = CHUNK,
     ) -> None:
         self._database = database
         self._reader_grace = reader_grace
-        self._retry_patience = retry_patience
+        self._retry_window = retry_window
         self._chunk = chunk
 
     def services(self) -> list[Service]:
@@ -72,7 +72,7 @@ class DocumentCleanup:
     async def _abandon(self) -> None:
         async with self._database.connection() as connection:
             await removal.abandon_outdated(connection, self._reader_grace)
-            left_behind = await removal.select_left_behind(connection, self._retry_patience)
+            left_behind = await removal.select_left_behind(connection, self._retry_window)
         for generation_id, job_id in left_behind:
             with isolated(f"generation {generation_id}"):
                 await self._abandon_left_behind(generation_id, job_id)
@@ -81,7 +81,7 @@ class DocumentCleanup:
         """The generation and what its job remembered go together, or a retry would mix them."""
         async with self._database.transaction() as connection:
             await removal.lock_job(connection, job_id)
-            if await removal.abandon_left_behind(connection, generation_id, self._retry_patience):
+            if await removal.abandon_left_behind(connection, generation_id, self._retry_window):
                 await removal.forget_failed_crawl(connection, job_id)
 
     async def delete_abandoned(self, source_id: str | None = None) -> Removed:

@@ -6,12 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from forager.db.ids import new_id
-from forager.documents.page import ExtractedDocument, ExtractedSection, NewPage, SectionNames
+from forager.documents.page import (
+    ExtractedDocument,
+    ExtractedSection,
+    NewPage,
+    ReadableSection,
+    SectionNames,
+)
 from forager.extract.identifiers import (
     MAX_IDENTIFIERS,
     Container,
@@ -40,19 +45,6 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\ua
 _SIGNS = re.compile(r"[\W_]+")
 _ASCII_SIGNS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
-
-
-class ReadableSection(Protocol):
-    """A section as it was extracted or stored."""
-
-    @property
-    def heading(self) -> str: ...
-    @property
-    def level(self) -> int: ...
-    @property
-    def anchor(self) -> str | None: ...
-    @property
-    def content(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

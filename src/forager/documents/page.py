@@ -12,8 +12,8 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 
 
-class ExtractedSection(Protocol):
-    """What extraction knows of a section; `parent` is the position of the one above it."""
+class ReadableSection(Protocol):
+    """A section as it was extracted or stored."""
 
     @property
     def heading(self) -> str: ...
@@ -23,6 +23,11 @@ class ExtractedSection(Protocol):
     def anchor(self) -> str | None: ...
     @property
     def content(self) -> str: ...
+
+
+class ExtractedSection(ReadableSection, Protocol):
+    """What extraction knows of a section; `parent` is the position of the one above it."""
+
     @property
     def position(self) -> int: ...
     @property
@@ -83,6 +88,12 @@ class NewPage:
     names: Sequence[SectionNames] | None = None
     # to find pages that are nearly the same
     simhash: int | None = None
+
+
+def document_of(page: NewPage) -> ExtractedDocument:
+    """The document of a page that was read."""
+    assert page.document is not None
+    return page.document
 
 
 @dataclass(frozen=True, slots=True)

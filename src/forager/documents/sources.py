@@ -9,6 +9,7 @@ from uuid import UUID
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
+from forager.db.rows import select_now
 from forager.documents.generation import Generation, Schedule, Source
 from forager.documents.publication import no_such_source
 from forager.documents.store import building, generations, publishing, removal
@@ -94,7 +95,7 @@ async def declare_source(
         await publishing.declare_job(connection, source_id, kind, payload)
         source = await _existing(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
-            now = await publishing.select_now(connection)
+            now = await select_now(connection)
             await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
         return await _existing(connection, source_id)
 
@@ -104,7 +105,7 @@ async def set_schedule(database: Database, source_id: str, schedule: Schedule) -
     async with database.transaction() as connection:
         if await publishing.lock_source(connection, source_id) is None:
             raise no_such_source(source_id)
-        now = await publishing.select_now(connection)
+        now = await select_now(connection)
         await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
         return await _existing(connection, source_id)
 
@@ -178,7 +179,7 @@ class Refresher:
     async def run_once(self) -> int:
         """Enqueue what is due; how many refreshes that were."""
         async with self._database.connection() as connection:
-            now = await publishing.select_now(connection)
+            now = await select_now(connection)
             due = await publishing.select_due(connection, AT_ONCE)
         created = 0
         for source_id, since in due:

@@ -30,7 +30,7 @@ from forager.jobs.store.leases import hold_lease
 MAX_KEYS = 10_000
 # the stop reason of a job whose generation was refused; the generation's note says why
 NOT_PUBLISHED = "not published"
-# a sample of fewer pages is taken again when the source has so many times as many
+# a sample of fewer pages is taken again when the source has this many times as many
 SMALL_SAMPLE = 50
 GROWTH = 4
 

@@ -87,7 +87,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def _sniff(data: bytes) -> Format:
-    """The format that the first bytes tell, whatever a server or a name says."""
+    """The format by the first bytes, whatever a server or a name says."""
     if not data:
         raise Refused("the file is empty")
     if data.startswith(b"\xff\xd8\xff"):

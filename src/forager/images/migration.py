@@ -1,4 +1,4 @@
-"""Moving image files to another place; stopped at any time, it goes on later."""
+"""Move image files to another location; an interrupted move is resumed later."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from forager.archive.record import ArchiveError
+from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound
 from forager.images.files import ImageFiles
@@ -89,15 +90,14 @@ class ImageMove:
             await self.target.delete(file.path)
 
     async def _files(self, *, moved_only: bool) -> AsyncIterator[MovableFile]:
-        select = store.select_moved if moved_only else store.select_unmoved
-        after = b""
-        while True:
-            page = await self.database.run(select, self.place, after=after, limit=PAGE)
+        async def select(after: bytes) -> list[MovableFile]:
+            return await self.database.run(
+                store.select_movable, self.place, is_moved=moved_only, after=after, limit=PAGE
+            )
+
+        async for page in batches(select, b"", lambda file: file.content_hash, PAGE):
             for file in page:
                 yield file
-            if len(page) < PAGE:
-                return
-            after = page[-1].content_hash
 
 
 async def _holds(files: ImageFiles, file: MovableFile) -> bool:

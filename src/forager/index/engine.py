@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from forager.db.database import Connection, Database
@@ -16,6 +16,7 @@ from forager.db.outages import Outage
 from forager.index import store
 from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing, Kind
 from forager.logs import get_logger
+from forager.metrics.recorded import SEARCHES
 from forager.outbox import store as outbox
 from forager.outbox.store import delete_unsent
 from forager.services.service import Service, in_chunks
@@ -201,6 +202,38 @@ async def choose(connection: Connection, engine: Engine | None, kind: str) -> Ch
     if len(untold) > MAX_UNTOLD:
         return Choice(note=BEHIND)
     return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))
+
+
+Answer = TypeVar("Answer")
+
+
+async def answer(
+    connection: Connection,
+    engine: Engine | None,
+    kind: str,
+    search: Callable[[View | None], Awaitable[Answer]],
+    *,
+    is_last: bool,
+) -> tuple[Answer, str | None]:
+    """The answer of a search with the engine, or else PostgreSQL's and why.
+
+    If the index is gone, another one may have taken its place: unless this attempt `is_last`, that
+    is raised.
+    """
+    choice = await choose(connection, engine, kind)
+    trouble = choice.note
+    if choice.view is not None:
+        try:
+            answered = await search(choice.view)
+            SEARCHES.add(kind, "opensearch")
+            return answered, None
+        except EngineUnavailable as error:
+            if isinstance(error, IndexMissing) and not is_last:
+                raise
+            trouble = note_of(error)
+    answered = await search(None)
+    SEARCHES.add(kind, "postgres" if trouble is None else "fallback")
+    return answered, trouble
 
 
 CLEANUP_INTERVAL = 600.0

@@ -22,7 +22,7 @@ from forager.jobs.context import JobContext
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import JobKind, load_kind
 from forager.jobs.queue import Queue
-from forager.jobs.runner import RECONNECT_INTERVAL, Runner, patiently
+from forager.jobs.runner import RECONNECT_INTERVAL, Runner, until_available
 from forager.metrics.recorder import recording
 from forager.processes.control import Assignment, Continue, Stop
 from forager.processes.guardian import Guardian, end_process_group, join_supervisor
@@ -54,7 +54,7 @@ async def _run(assignment: Assignment, settings: Settings, guardian: Guardian) -
     async with database, recording(database, settings):
         queue = Queue(database, settings)
         if isinstance(kind, str):
-            await patiently(lambda: queue.fail(lease, kind))
+            await until_available(lambda: queue.fail(lease, kind))
             return
         job = await _job(queue, lease)
         context = JobContext(job, lease, database, settings, on_progress=guardian.note_progress)

@@ -56,7 +56,7 @@ class JobContext:
         return self._causes[0] if self._causes else None
 
     def ask_to_stop(self, cause: StopCause) -> None:
-        """Tell the handler to commit what it has and return."""
+        """Ask the handler to commit what it has and return."""
         if cause not in self._causes:
             self._causes.append(cause)
         self.was_asked_to_stop = True

@@ -91,7 +91,7 @@ class JobEvent:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The state of a job, for the worker that believes it holds it."""
+    """The state of a job, for a worker to compare with its lease."""
 
     id: UUID
     status: Status

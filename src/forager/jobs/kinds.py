@@ -83,38 +83,39 @@ def load_kinds(modules: Iterable[str] = ()) -> list[str]:
     """Import the modules that register kinds; the names of all kinds there are then."""
     for module in BUILTIN_MODULES:
         importlib.import_module(module)
-    for module in modules:
-        _import(module)
+    import_modules(modules)
     return sorted(_KINDS)
 
 
 def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
-    """One kind, without importing all of Forager for it: a runner should start quickly."""
-    for module in modules:
-        _import(module)
-    for module in BUILTIN_MODULES:
-        if name not in _KINDS:
-            importlib.import_module(module)
+    """One kind, with all that its jobs need."""
+    import_modules(modules)
     kind = kind_named(name)
     if kind.module is not None:
         importlib.import_module(kind.module)
     return kind
 
 
-def _import(module: str) -> None:
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise InvalidInput(
-            f"setting 'job_modules': {module} cannot be imported: {error}"
-        ) from error
+def import_modules(modules: Iterable[str]) -> None:
+    """Import those that the setting `job_modules` names."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise InvalidInput(
+                f"setting 'job_modules': {module} cannot be imported: {error}"
+            ) from error
 
 
 def kind_named(name: str) -> JobKind:
+    """A kind that is registered, or that Forager brings: those are imported when needed."""
+    for module in BUILTIN_MODULES:
+        if name not in _KINDS:
+            importlib.import_module(module)
     try:
         return _KINDS[name]
     except KeyError:
-        known = ", ".join(sorted(_KINDS)) or "none"
+        known = ", ".join(sorted(_KINDS))
         raise InvalidInput(
             f"there is no job kind {name!r}", hint=f"Known kinds: {known}."
         ) from None

@@ -71,21 +71,7 @@ RETRY_FAILED = _move(
     resets_progress=True,
 )
 
-MOVES = (
-    CLAIM,
-    COMPLETE,
-    FAIL,
-    RETRY_LATER,
-    RELEASE,
-    PARK,
-    PAUSE_PENDING,
-    PAUSE_RUNNING,
-    RESUME_PAUSED,
-    RESUME_PAUSING,
-    CANCEL,
-    RETRY,
-    RETRY_FAILED,
-)
+MOVES = tuple(each for each in list(vars().values()) if isinstance(each, Move))
 
 
 def moves_by_hand(status: Status) -> list[str]:

@@ -45,7 +45,9 @@ class Runner:
 
     async def run(self) -> None:
         job = self.context.job
-        asked_in = await patiently(lambda: self._queue.trace_of(job.id)) if is_traced() else None
+        asked_in = (
+            await until_available(lambda: self._queue.trace_of(job.id)) if is_traced() else None
+        )
         about: dict[str, Value] = {
             "job.id": str(job.id),
             "job.kind": job.kind,
@@ -104,7 +106,7 @@ class Runner:
             with span("publish"):
                 return await self._complete(outcome)
         if isinstance(outcome, Waiting):
-            await patiently(
+            await until_available(
                 lambda: self._queue.release(lease, reason=outcome.reason, delay=outcome.seconds)
             )
             JOB_RUNS.add("waiting")
@@ -114,7 +116,7 @@ class Runner:
         cause = self.context.stop_cause
         if cause is None or cause is StopCause.PAUSE:
             return await self._leave_paused()
-        await patiently(lambda: self._queue.release(lease, reason=cause))
+        await until_available(lambda: self._queue.release(lease, reason=cause))
         JOB_RUNS.add("released")
         return True
 
@@ -137,11 +139,11 @@ class Runner:
     async def _leave_paused(self) -> bool:
         """Exit, unless the job was resumed in the meantime: then continue under the same lease."""
         lease = self.context.lease
-        if await patiently(lambda: self._queue.park(lease)) is not None:
+        if await until_available(lambda: self._queue.park(lease)) is not None:
             JOB_RUNS.add("paused")
             return True
         self.context.carry_on()
-        held = await patiently(lambda: self._queue.held([lease]))
+        held = await until_available(lambda: self._queue.held([lease]))
         # a handler that refused to stop is still there, and must not get company
         return self.refused_to_stop or lease.job_id not in held
 
@@ -162,12 +164,14 @@ class Runner:
         permanent = isinstance(error, GiveUp)
         message = str(error) if permanent else _describe(error)
         log.error("run failed", error=message, permanent=permanent)
-        await patiently(lambda: self._queue.fail(self.context.lease, message, permanent=permanent))
+        await until_available(
+            lambda: self._queue.fail(self.context.lease, message, permanent=permanent)
+        )
         JOB_RUNS.add("failed")
         return True
 
 
-async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
+async def until_available(ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Ask until the database answers. Only for moves that are harmless to repeat.
 
     The guardian limits the wait: without the database, the lease expires.

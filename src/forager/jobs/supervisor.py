@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.db.outages import TROUBLE, Outage
+from forager.db.outages import TROUBLE, Outage, listen
 from forager.jobs.job import Job, Lease
 from forager.jobs.kinds import load_kinds
 from forager.jobs.lifecycle import Status
@@ -36,7 +35,7 @@ RETRY_INTERVAL = 1.0
 # a runner's lease is renewed only while it showed life this lately (or since the last renewal)
 LIFE_SIGN = 5.0
 # of the time to stop, what is kept for giving back the jobs of killed runners
-FAREWELL = 2.0
+RELEASE_RESERVE = 2.0
 KILL_LIMIT = 5.0
 START_DELAY = 10.0
 
@@ -93,14 +92,15 @@ class Supervisor:
         background = [
             asyncio.ensure_future(task)
             for task in (
-                self._listen(),
+                # polling continues as well
+                listen(self._database, reads.CHANNEL, self._wake.set),
                 watch_limits(lambda: list(self.runners.values()), self._settings),
             )
         ]
         log.info("worker started", worker=str(self.worker_id), kinds=self._kinds)
         try:
             while not self._stopping.is_set():
-                await self._look_safely()
+                await self._run_round()
                 for task in background:
                     if task.done():
                         task.result()  # none of them ends but by a bug
@@ -121,25 +121,25 @@ class Supervisor:
 
     # --- the loop --------------------------------------------------------------------------
 
-    async def _look_safely(self) -> None:
+    async def _run_round(self) -> None:
         """Run a round, but do not let an unreachable database delay a stop.
 
-        Nothing that it does may end a worker: runners go on under their own deadline, and the next
-        look starts from what the tables say. Anything else is a bug in Forager: it ends the worker
-        loudly, after the runners could commit, and the service manager restarts it.
+        Nothing that it does may end a worker: runners continue until their deadline, and the next
+        round starts from what the tables say. Anything else is a bug in Forager: it ends the worker
+        with an error, after the runners could commit, and the service manager restarts it.
         """
-        look = asyncio.ensure_future(self.run_once())
+        round_ = asyncio.ensure_future(self.run_once())
         stop = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait({look, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not look.done():
-                await asyncio.wait({look}, timeout=self._farewell())
-            if look.done():
+            await asyncio.wait({round_, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not round_.done():
+                await asyncio.wait({round_}, timeout=self._release_limit())
+            if round_.done():
                 with self._outage:
-                    look.result()
+                    round_.result()
         finally:
             stop.cancel()
-            look.cancel()
+            round_.cancel()
         if self._outage.lasts:
             await self._wait_out()
 
@@ -166,17 +166,6 @@ class Supervisor:
         except TimeoutError:
             return
         self._wake.clear()
-
-    async def _listen(self) -> None:
-        """Wake the loop on every notification. Polling continues as well."""
-        while True:
-            try:
-                # the first one comes at once: what was sent while we did not listen is not lost
-                async with aclosing(self._database.notifications(reads.CHANNEL)) as notifications:
-                    async for _ in notifications:
-                        self._wake.set()
-            except TROUBLE:
-                await asyncio.sleep(RETRY_INTERVAL)
 
     # --- runners ---------------------------------------------------------------------------
 
@@ -285,28 +274,28 @@ class Supervisor:
         log.info("worker stops", runners=len(runners))
         for runner in runners:
             runner.ask_to_stop(StopCause.SHUTDOWN)
-        await _exits(runners, self._settings.shutdown_grace - self._farewell())
+        await _exits(runners, self._settings.shutdown_grace - self._release_limit())
         for runner in runners:
             runner.kill()
         await _exits(runners, KILL_LIMIT)
         try:
-            async with asyncio.timeout(self._farewell()):
-                await self._say_farewell()
+            async with asyncio.timeout(self._release_limit()):
+                await self._release_all()
         except (*TROUBLE, TimeoutError) as error:
             # a watchdog will find the jobs
             log.warning("stopped without giving jobs back", reason=str(error))
         log.info("worker stopped", worker=str(self.worker_id))
 
-    async def _say_farewell(self) -> None:
-        queue = Queue(self._database.answering_within(self._farewell()), self._settings)
+    async def _release_all(self) -> None:
+        queue = Queue(self._database.answering_within(self._release_limit()), self._settings)
         for job_id, runner in list(self.runners.items()):
             await self._settle(runner, queue)
             del self.runners[job_id]
         await self._release_unknown(queue)
         await self._registration.end()
 
-    def _farewell(self) -> float:
-        return max(0.5, min(FAREWELL, self._settings.shutdown_grace / 4))
+    def _release_limit(self) -> float:
+        return max(0.5, min(RELEASE_RESERVE, self._settings.shutdown_grace / 4))
 
 
 async def _exits(runners: list[RunnerProcess], timeout: float) -> None:

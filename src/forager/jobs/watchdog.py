@@ -1,14 +1,10 @@
 """The watchdog: gives back the jobs of workers that died.
 
-Supervisors notice the death of their own runners at once; this is for supervisors that died. A
-heartbeat must be old, and be the same that was seen at the look before: after an outage or a
-laptop's sleep every heartbeat is old, and the living need a moment to beat again.
+Supervisors notice the death of their own runners at once; this is for supervisors that died.
 """
 
 from __future__ import annotations
 
-import asyncio
-from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -19,7 +15,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.store import failed_runs
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
-from forager.processes.identity import has_died
+from forager.processes.identity import StaleHeartbeats, has_died
 from forager.processes.tree import exists_marked
 from forager.services.service import Service
 from forager.settings import Settings
@@ -31,7 +27,7 @@ class Watchdog:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._suspects: dict[UUID, datetime] = {}
+        self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
         return Service(
@@ -42,7 +38,7 @@ class Watchdog:
         )
 
     async def run_once(self) -> list[Recovered]:
-        """One look: recover what was stale at the look before too, remember what is stale now."""
+        """Recover the jobs of workers that are dead."""
         recovered = [*await self._recover_orphaned(), *await self._recover_stale()]
         for job in recovered:
             LEASE_LOSSES.add("watchdog")
@@ -55,7 +51,7 @@ class Watchdog:
         return recovered
 
     async def _recover_orphaned(self) -> list[Recovered]:
-        """Workers of this machine need not be waited for: whether they live can be seen."""
+        """Workers of this machine: whether they are alive can be seen at once."""
         async with self._database.connection() as connection:
             held = await workers.select_processes(connection)
             dead = [
@@ -78,32 +74,26 @@ class Watchdog:
         stale_after = self._settings.stale_after
         async with self._database.connection() as connection:
             stale = dict(await failed_runs.select_stale(connection, stale_after=stale_after))
-            dead = {job: beat for job, beat in stale.items() if self._suspects.get(job) == beat}
-            self._suspects = stale
+            dead = self._stale.confirm(stale)
             if not dead:
                 return []
             return await failed_runs.recover_stale(
                 connection,
-                ids=list(dead),
-                heartbeats=list(dead.values()),
+                ids=dead,
+                heartbeats=[stale[job] for job in dead],
                 stale_after=stale_after,
                 error=f"worker sent no heartbeat for more than {stale_after:g} s",
                 delay=self._settings.retry_delay,
                 delay_max=self._settings.retry_delay_max,
             )
 
-    async def look_twice(self) -> list[Recovered]:
-        """Look, give the living time to beat, and look again. For a person who asks once."""
-        recovered = await self.run_once()
-        if self._suspects:
-            await asyncio.sleep(self._settings.heartbeat_interval * 1.5)
-            recovered += await self.run_once()
-        return recovered
+    async def check_twice(self) -> list[Recovered]:
+        return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     @property
     def suspects(self) -> int:
-        """Jobs that looked dead at the last look, and will be recovered if they still do."""
-        return len(self._suspects)
+        """Jobs whose heartbeats were stale at the last check."""
+        return len(self._stale)
 
 
 CLEANUP_INTERVAL = 3600.0

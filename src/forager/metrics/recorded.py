@@ -93,23 +93,6 @@ API_SECONDS = Histogram(
     bounds=_ANSWER,
 )
 
-METERS: tuple[Meter, ...] = (
-    PAGES,
-    PAGE_BYTES,
-    ERRORS,
-    FETCH_SECONDS,
-    BUDGET_WAIT_SECONDS,
-    EXTRACTION_SECONDS,
-    COMMIT_SECONDS,
-    JOB_RUNS,
-    LEASE_LOSSES,
-    DOWNLOADS,
-    PARSES,
-    BYPASSED_PAGES,
-    WEBHOOK_DELIVERIES,
-    DISPATCHED,
-    INDEX_ENTRIES,
-    SEARCHES,
-    API_REQUESTS,
-    API_SECONDS,
+METERS: tuple[Meter, ...] = tuple(
+    each for each in list(vars().values()) if isinstance(each, Counter | Histogram)
 )

@@ -28,7 +28,7 @@ log = get_logger("metrics")
 LIMITS = SessionLimits(
     statement_ms=5_000, lock_ms=2_000, idle_in_transaction_ms=5_000, answer_ms=8_000
 )
-FAREWELL_LIMIT = 2.0
+LAST_WRITE_LIMIT = 2.0
 # a writer that was silent for this long does not repeat an addition
 SILENT_AFTER = 86_400.0
 
@@ -90,7 +90,7 @@ async def recording(database: Database, settings: Settings) -> AsyncIterator[Non
             yield
     finally:
         try:
-            async with asyncio.timeout(FAREWELL_LIMIT):
+            async with asyncio.timeout(LAST_WRITE_LIMIT):
                 await recorder.end()
         except TimeoutError:
             log.warning("the last metrics of this process are lost")

@@ -6,13 +6,12 @@ counts as dead if its heartbeat is stale, and the same at two checks in a row.
 
 from __future__ import annotations
 
-from datetime import datetime
 from uuid import UUID
 
 from forager.db.database import Database
 from forager.logs import get_logger
 from forager.outbox import store
-from forager.processes.identity import has_died
+from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
 from forager.services.status import ProcessRow
 from forager.services.store import select_processes
@@ -29,7 +28,7 @@ class OutboxRecovery:
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._suspects: dict[UUID, datetime] = {}
+        self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
         every = min(MAX_INTERVAL, self._settings.watchdog_interval)
@@ -50,7 +49,5 @@ class OutboxRecovery:
 
     def _dead(self, processes: list[ProcessRow]) -> list[UUID]:
         dead = {each.id for each in processes if each.process and has_died(each.process)}
-        silent = {each.id: each.last_seen for each in processes if each.is_stale}
-        dead |= {id for id, seen in silent.items() if self._suspects.get(id) == seen}
-        self._suspects = silent
-        return sorted(dead)
+        stale = {each.id: each.last_seen for each in processes if each.is_stale}
+        return sorted(dead.union(self._stale.confirm(stale)))

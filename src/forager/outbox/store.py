@@ -13,10 +13,12 @@ from uuid import UUID
 import orjson
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.outbox.message import Backlog, Failure, Lane, Message
 
 UNSENT: LiteralString = "sent_at IS NULL AND given_up_at IS NULL"
+_LANES = RowArrays("wanted", topic="text", number="bigint", most="int")
+_FAILURES = RowArrays("f", message_id="bigint", error="text", wait="float8")
 
 
 def enqueue(
@@ -43,8 +45,7 @@ async def claim(
         f"""
         WITH picked AS MATERIALIZED (
             SELECT due.id
-              FROM unnest(%(topics)s::text[], %(numbers)s::bigint[], %(limits)s::int[])
-                   AS wanted (topic, number, most)
+              FROM {_LANES}
              CROSS JOIN LATERAL (
                 SELECT o.id
                   FROM outbox o
@@ -69,9 +70,7 @@ async def claim(
         RETURNING o.id, o.topic, o.lane, o.ref_id, o.payload, o.attempts
         """,
         {
-            "topics": [lane.topic for lane in lanes],
-            "numbers": [lane.number for lane in lanes],
-            "limits": [lane.limit for lane in lanes],
+            **_LANES.values(lanes, most="limit"),
             "limit": limit,
             "lease": lease,
             "claimed_by": claimed_by,
@@ -106,14 +105,10 @@ async def mark_failed(connection: Connection, failures: Sequence[Failure]) -> No
                last_error = f.error,
                due_at = now() + make_interval(secs => coalesce(f.wait, 0)),
                given_up_at = CASE WHEN f.wait IS NULL THEN now() END
-          FROM unnest(%s::bigint[], %s::text[], %s::float8[]) AS f (message_id, error, wait)
+          FROM {_FAILURES}
          WHERE id = f.message_id AND {UNSENT}
         """,
-        (
-            [failure.message_id for failure in failures],
-            [failure.error for failure in failures],
-            [failure.wait for failure in failures],
-        ),
+        _FAILURES.values(failures),
     )
 
 

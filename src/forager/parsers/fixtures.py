@@ -35,7 +35,7 @@ class Fixture:
     url: str
     content_type: str
     expected: Mapping[str, Any]
-    # who must read it, and in which version; by default whoever does, in the newest
+    # the parser that must read it, and its version; by default any, in the newest
     parser: str | None = None
     version: str | None = None
 
@@ -181,14 +181,15 @@ def _shown(value: Any) -> str:
 def write_fixture(folder: Path, stem: str, body: bytes, given: Mapping[str, Any]) -> Fixture:
     """Save a page, packed, with what is expected of it; nothing that is there is written over."""
     path, page = folder / f"{stem}.json", folder / f"{stem}.html.gz"
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_new(page, gzip.compress(body, mtime=0))
-    _write_new(path, orjson.dumps(given, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    write_new(page, gzip.compress(body, mtime=0))
+    write_new(path, orjson.dumps(given, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return load_fixture(path)
 
 
-def _write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file that must not be there."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:

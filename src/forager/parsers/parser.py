@@ -18,7 +18,7 @@ from forager.parsers.pattern import UrlPattern, version_key
 from forager.parsers.values import usable
 
 PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-# a parser was written by somebody who looked at the shop
+# a parser was written for the shop
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
@@ -39,7 +39,7 @@ class Absent:
         return "ABSENT"
 
 
-# for a field that the page does not have, whatever the generic extraction believes to see
+# for a field that the page does not have, whatever the generic extraction finds
 ABSENT = Absent()
 
 

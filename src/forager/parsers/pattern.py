@@ -99,7 +99,7 @@ def newest(versions: Iterable[str]) -> str:
 
 GENERIC_NAME = "generic"
 # goes up whenever the same page may be read differently than before
-GENERIC_VERSION = "4"
+GENERIC_VERSION = "5"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A sandboxed process that reads products from pages: `python -m forager.parsers.reader SETUP`.
 
-Pages are hostile and parsers may be anybody's: both get a time and a memory limit, and what they
-break is one answer.
+Pages are hostile and parsers may be third-party code: both get a time and a memory limit, and a
+page that breaks one is a failed page.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ReadingPool:
     async def __aenter__(self) -> Self:
         try:
             await self._sandboxes.start()
-        except BaseException:  # also a timeout of the caller: nobody else would end the processes
+        except BaseException:  # also a timeout of the caller: nothing else ends the processes
             await self._sandboxes.close()
             raise
         return self
@@ -88,7 +88,7 @@ class ReadingPool:
         except GiveUp as error:
             answer = {"error": error.message}
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "product")
-        if "parser" not in answer:  # nobody came as far as choosing one
+        if "parser" not in answer:  # it broke before one was chosen
             name, version = used_parser(page.url, versions)
             return Parsed(name, version, None, str(answer["error"]), broke=True)
         return _parsed(answer)

@@ -218,7 +218,7 @@ def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
 
 
 class PrintsAside:
-    """While anybody is inside, prints go to standard error; threads may come and go."""
+    """While any thread is inside, prints go to standard error."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

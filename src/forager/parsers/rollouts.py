@@ -28,7 +28,7 @@ __all__ = [
     "workers_without",
 ]
 
-# how long a worker goes on with a plan before it looks again
+# how long a worker uses a plan before it reads it again
 REFRESH_SECONDS = 3.0
 
 

@@ -10,7 +10,7 @@ from forager.errors import InvalidInput
 from forager.extract.product.page import open_page
 from forager.extract.product.record import to_plain
 from forager.extract.urls import Refusal, normalise
-from forager.parsers.fixtures import Fixture, write_fixture
+from forager.parsers.fixtures import Fixture, write_fixture, write_new
 from forager.parsers.parser import PARSER_NAME
 from forager.parsers.pattern import UrlPattern
 from forager.parsers.registry import parse_product
@@ -72,7 +72,7 @@ def write_parser(
         name=name,
         patterns=", ".join(f'"{pattern}"' for pattern in patterns),
     )
-    _write_new(path, source)
+    write_new(path, source.encode())
     fixture = write_first_fixture(name, folder, page) if page else None
     # the module and not the class: later versions in it are found as well
     entry = f'[project.entry-points."forager.parsers"]\n{name} = "{module}"'
@@ -111,16 +111,3 @@ def write_first_fixture(name: str, folder: Path, page: SavedPage) -> Fixture:
 
 def _class_name(name: str) -> str:
     return "".join(part.capitalize() for part in re.split("[-_]", name)) + "Parser"
-
-
-def _write_new(path: Path, source: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(source)
-    except FileExistsError:
-        raise InvalidInput(
-            f"{path} exists already", hint="Choose another name, or move it away."
-        ) from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None

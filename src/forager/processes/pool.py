@@ -21,7 +21,7 @@ class SandboxPool:
         self._limits = limits
         self._subject = subject
         self._numbers = count()
-        self._told: list[bytes] = []
+        self._updates: list[bytes] = []
         self._sandboxes: list[Sandbox] = []
         self._starting: asyncio.Task[None] | None = None
 
@@ -47,22 +47,22 @@ class SandboxPool:
         sandbox = min(self._sandboxes, key=lambda each: each.load)
         return await sandbox.ask(number, {**header, "id": number}, body)
 
-    def tell(self, header: dict[str, Any], argument: bytes) -> None:
+    def update(self, header: dict[str, Any], argument: bytes) -> None:
         """Something that concerns all later questions; processes that start get `argument`."""
         self._argument = argument
-        self._told.append(encode_frame(header, []))
+        self._updates.append(encode_frame(header, []))
         for sandbox in self._sandboxes:
-            sandbox.tell(self._told[-1], argument)
+            sandbox.update(self._updates[-1], argument)
 
     async def _start(self) -> None:
         for _ in range(self._limits.processes):
-            known = len(self._told)
+            known = len(self._updates)
             sandbox = await Sandbox.start(
                 self._module, self._argument, self._limits, subject=self._subject
             )
             self._sandboxes.append(sandbox)
-            for message in self._told[known:]:  # that came while it started
-                sandbox.tell(message, self._argument)
+            for message in self._updates[known:]:  # that came while it started
+                sandbox.update(message, self._argument)
 
 
 def _has_failed(task: asyncio.Task[None]) -> bool:

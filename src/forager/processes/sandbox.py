@@ -136,7 +136,7 @@ class Sandbox:
             self._send(message)
             return await question.answer
 
-    def tell(self, message: bytes, argument: bytes) -> None:
+    def update(self, message: bytes, argument: bytes) -> None:
         """Something that concerns all later questions; a process that starts gets `argument`."""
         self._argument = argument
         self._send(message)

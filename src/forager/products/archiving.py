@@ -39,8 +39,8 @@ FOLDER = "archived-products"
 # products in one file and one transaction
 BATCH = 500
 
-# an image's file may be gone by now: it is fetched anew
-_IMAGE_ANEW: dict[str, Any] = {
+# an image's file may be gone by now: it is fetched again
+_UNFETCHED_IMAGE: dict[str, Any] = {
     "status": "pending", "image_path": None, "content_hash": None, "fetched_at": None,
     "attempts": 0, "problem": None,
 }  # fmt: skip
@@ -79,7 +79,7 @@ async def archive_products(
     batch: int = BATCH,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Moved:
-    """Move products not seen for so many days to files, with their prices.
+    """Move products not seen for this many days to files, with their prices.
 
     A batch is deleted in the transaction that read it, after its file is on the disk and was read
     back. Killed before the commit, everything is still there, and the file is one too many.
@@ -171,7 +171,7 @@ async def _insert(connection: Connection, table: str, rows: list[dict[str, Any]]
     if not rows:
         return []
     if table == "images":
-        rows = [row | _IMAGE_ANEW for row in rows]
+        rows = [row | _UNFETCHED_IMAGE for row in rows]
     # columns that are newer than the file get their defaults
     columns = sorted(await store.select_columns(connection, table) & rows[0].keys())
     return await store.insert_rows(connection, table, columns, rows)
@@ -241,16 +241,16 @@ log = get_logger("products")
 INTERVAL = 6 * 3600.0
 # bounds the wait for the first run, so that workers restarted every day archive as well
 FIRST = 900.0
-# products that are looked at in one statement, and how many of those statements make one look:
+# products that are looked at in one statement, and how many of those statements are one run:
 # the time of the last visit is in no index, which every visit would pay for
 RANGE = 20_000
 RANGES = 200
 
 
 class ProductArchiver:
-    """Looks at some products each time, and goes on behind them the next time.
+    """Checks some products in each run, and continues after them in the next.
 
-    Nobody knows where it was before a restart: it begins anywhere, so that all have their turn.
+    The position is lost in a restart: it starts at a random one, so that all have their turn.
     """
 
     def __init__(

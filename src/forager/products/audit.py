@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, LiteralString
+from typing import Any
 
 from forager.db.database import Database
+from forager.db.rows import select_now
 from forager.errors import NotFound
 from forager.hints import Hint, action
 from forager.images.files import open_image_files
@@ -25,7 +26,7 @@ EVERY = 86400.0
 EXAMPLES = 10
 CHUNK = 10_000
 IMAGE_SAMPLE = 200
-# how late a task may be before somebody should look: the scheduler ticks every second
+# how late a task may be before it is reported: the scheduler ticks every second
 LATE = 3600.0
 
 
@@ -64,49 +65,26 @@ class Audit:
 
 _INTEGRITY, _STALENESS = Concern.INTEGRITY, Concern.STALENESS
 
-STATEMENTS: dict[Check, LiteralString] = {
-    Check(
-        # nothing is wrong with them: somebody stopped tracking, and kept what was known
-        "products_without_task",
-        _STALENESS,
-        "products that no task keeps fresh any more",
-    ): store.PRODUCTS_WITHOUT_TASK,
-    Check(
-        "tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"
-    ): store.TASKS_WITHOUT_DOMAIN,
-    Check(
-        "completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"
-    ): store.COMPLETED_WITHOUT_NEXT,
+CHECKS = (
+    Check("products_without_task", _STALENESS, "products that no task keeps fresh any more"),
+    Check("tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"),
+    Check("completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"),
     Check(
         "dead_letters_of_living_tasks",
         _INTEGRITY,
         "open dead letters whose task has not failed, or is gone",
-    ): store.DEAD_LETTERS_OF_LIVING,
-    Check(
-        "failed_without_dead_letter",
-        _INTEGRITY,
-        "failed tasks without a dead letter",
-    ): store.FAILED_WITHOUT_DEAD_LETTER,
+    ),
+    Check("failed_without_dead_letter", _INTEGRITY, "failed tasks without a dead letter"),
     Check(
         "archive_segments_gone",
         _INTEGRITY,
         "archive segments that tasks or extractions refer to, and that do not exist",
-    ): store.SEGMENTS_GONE,
-    Check(
-        "images_without_file",
-        _INTEGRITY,
-        "images marked as stored without a file record",
-    ): store.IMAGES_WITHOUT_FILE_ROW,
-    Check(
-        "products_not_seen", _STALENESS, "products not seen for three of their intervals"
-    ): store.PRODUCTS_NOT_SEEN,
-    Check(
-        "tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"
-    ): store.TASKS_OVERDUE,
-    Check(
-        "domains_that_fail", _STALENESS, "domains all of whose tasks have failed"
-    ): store.DOMAINS_THAT_FAIL,
-}
+    ),
+    Check("images_without_file", _INTEGRITY, "images marked as stored without a file record"),
+    Check("products_not_seen", _STALENESS, "products not seen for three of their intervals"),
+    Check("tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"),
+    Check("domains_that_fail", _STALENESS, "domains all of whose tasks have failed"),
+)
 PRICES = Check(
     "prices_differ", _INTEGRITY, "products whose price is not the last one in their history"
 )
@@ -118,9 +96,9 @@ FILES = Check(
 async def audit_catalog(database: Database, settings: Settings) -> Audit:
     """Look at everything, and record what was found as an event."""
     began = time.monotonic()
-    at = await database.run(store.select_now)
+    at = await database.run(select_now)
     findings = [finding async for finding in _findings(database, settings)]
-    audit = Audit(at, time.monotonic() - began, len(STATEMENTS) + 2, findings)
+    audit = Audit(at, time.monotonic() - began, len(CHECKS) + 2, findings)
     payload = {
         "at": at,
         "seconds": round(audit.seconds, 3),
@@ -133,19 +111,19 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
 
 
 async def last_audit(database: Database) -> Audit:
-    """The newest audit, as its event tells of it."""
+    """The newest audit, from its event."""
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(
             "there was no audit yet",
             hint=Hint("{} runs one. Workers run one every day.", action("products audit")),
         )
-    told = page.items[0].payload
+    payload = page.items[0].payload
     findings = [
-        Finding(**{**each, "concern": Concern(each["concern"])}) for each in told["findings"]
+        Finding(**{**each, "concern": Concern(each["concern"])}) for each in payload["findings"]
     ]
-    at = datetime.fromisoformat(told["at"])
-    return Audit(at, told["seconds"], told["checks"], findings)
+    at = datetime.fromisoformat(payload["at"])
+    return Audit(at, payload["seconds"], payload["checks"], findings)
 
 
 async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
@@ -161,8 +139,8 @@ async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
 
 async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     parameters = {"every": settings.recrawl_every, "late": LATE}
-    for check, statement in STATEMENTS.items():
-        found = await database.run(store.find, statement, examples=EXAMPLES, **parameters)
+    for check in CHECKS:
+        found = await database.run(store.find, check.name, examples=EXAMPLES, **parameters)
         if found.count:
             yield _finding(check, found)
     for check, found in (

@@ -1,4 +1,4 @@
-"""A product as its row: text cleaned and cut to size, and the hash that tells a change."""
+"""A product as its row: text cleaned and cut to size, and the hash that shows a change."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def variants_of(product: Product) -> list[PlainVariant]:
 
 
 def line(value: object, limit: int) -> str | None:
-    """A text as one line of at most so many characters; None for none."""
+    """A text as one line of at most `limit` characters; None for none."""
     if not isinstance(value, str):
         return None
     return clip(collapse(readable(value[: limit * 8])), limit)[0].strip() or None
 
 
 def text(value: object, limit: int) -> str | None:
-    """A text with its line breaks, of at most so many characters; None for none."""
+    """A text with its line breaks, of at most `limit` characters; None for none."""
     if not isinstance(value, str):
         return None
     return clip(readable(value[: limit * 2]).strip(), limit)[0].strip() or None
@@ -149,7 +149,7 @@ def _rounded(value: Decimal | None, step: Decimal) -> Decimal | None:
         return None
     try:
         return value.quantize(step, context=_ROUNDING)
-    except InvalidOperation:  # more digits than anybody writes
+    except InvalidOperation:  # too many digits
         return None
 
 

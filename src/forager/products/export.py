@@ -17,7 +17,7 @@ from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store import offers, prices
-from forager.row_files import Gathered, Row, open_sink
+from forager.row_files import Row, file_parts
 
 # products in memory at a time; fewer where each has several rows
 CHUNK = 1_000
@@ -78,34 +78,35 @@ async def export_size(database: Database, wanted: Export) -> int:
 async def export_products(
     database: Database, wanted: Export, file: BinaryIO, progress: Progress = lambda _: None
 ) -> int:
-    """Write an export, oldest products first; return the number of rows.
+    """Write an export; return the number of rows."""
+    written = 0
+
+    def count(products: int, rows: int) -> None:
+        nonlocal written
+        written += rows
+        progress(products)
+
+    async for part in export_stream(database, wanted, count):
+        file.write(part)
+    file.flush()
+    return written
+
+
+async def export_stream(
+    database: Database, wanted: Export, count: Callable[[int, int], None] = lambda *_: None
+) -> AsyncIterator[bytes]:
+    """The bytes of an export, oldest products first; `count` gets numbers of products and rows.
 
     A product that changes meanwhile is in it once, as it was when its turn came. Memory does not
     grow with the number of rows.
     """
-    sink = open_sink(wanted.format, file, wanted.schema())
-    written = 0
-    async for products, rows in _rows(database, wanted):
-        sink.write(rows)
-        written += len(rows)
-        progress(products)
-    sink.finish()
-    return written
+    async for part in file_parts(wanted.format, wanted.schema(), _rows(database, wanted, count)):
+        yield part
 
 
-async def export_stream(database: Database, wanted: Export) -> AsyncIterator[bytes]:
-    """The bytes of the same file, a portion of the rows at a time; the first comes at once."""
-    gathered = Gathered()
-    sink = open_sink(wanted.format, gathered, wanted.schema())
-    async for _, rows in _rows(database, wanted):
-        sink.write(rows)
-        yield gathered.take()
-    sink.finish()
-    yield gathered.take()
-
-
-async def _rows(database: Database, wanted: Export) -> AsyncIterator[tuple[int, list[Row]]]:
-    """The number of products of a portion, and their rows."""
+async def _rows(
+    database: Database, wanted: Export, count: Callable[[int, int], None]
+) -> AsyncIterator[list[Row]]:
     columns = wanted.schema()
     limit = CHUNK if wanted.content is ExportContent.PRODUCTS else SMALL_CHUNK
     after = 0
@@ -116,7 +117,8 @@ async def _rows(database: Database, wanted: Export) -> AsyncIterator[tuple[int, 
             products = await store.select_by_id(connection, filters, after=after, limit=limit)
             rows = await _rows_of(connection, wanted, products)
         if products:
-            yield len(products), [{name: row[name] for name in columns} for row in rows]
+            yield [{name: row[name] for name in columns} for row in rows]
+            count(len(products), len(rows))
             after = products[-1].id
         if len(products) < limit:
             return

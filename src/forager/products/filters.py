@@ -1,4 +1,4 @@
-"""Which products are wanted, in which order, and where a list goes on."""
+"""Which products are wanted, in which order, and where a list continues."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _digest(question: Sequence[object]) -> str:
 
 def _plain(part: object) -> object:
     if isinstance(part, Filters):
-        # a list goes on though a new host of the domain turned up
+        # a list continues although a new host of the domain was added
         names = [field.name for field in fields(part) if field.name != "domain_ids"]
         return [getattr(part, name) for name in names]
     return part

@@ -1,4 +1,4 @@
-"""Products as a search engine is told them, and which of them it is asked for.
+"""Products as entries of a search engine, and queries for them.
 
 Whatever it offers, PostgreSQL looks at again: a filter here only keeps out what cannot fit.
 """

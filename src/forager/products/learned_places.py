@@ -46,7 +46,7 @@ class LearnedPlaces:
     async def place_in(self, domain_id: int) -> LearnedPlace:
         until, path, searches = self._known.pop(domain_id, (float("-inf"), None, 0))
         is_time = until <= local_time()
-        # pages that are read during the look use what was known before it
+        # pages that are read meanwhile use what was known before
         self._keep(domain_id, local_time() + LOOK_EVERY if is_time else until, path, searches - 1)
         if is_time:
             try:

@@ -23,7 +23,7 @@ from forager.extract.product.price import plain
 from forager.extract.product.record import Availability
 from forager.products.validation import Held, Problem, Severity
 
-# a price that moves further than this at once is seen twice before it is believed
+# a price that moves further than this at once must be seen twice before it is accepted
 LARGEST_STEP = 10
 # what shops write where no price is known yet
 _PLACEHOLDERS = frozenset([Decimal("0.01"), Decimal("1")])
@@ -143,7 +143,7 @@ def _refusal(seen: Offer, domain_currency: str | None) -> Problem | None:
 
 
 def _doubt(seen: Offer, known: Offer) -> Problem | None:
-    """Why an offer is not believed at once."""
+    """Why an offer is not accepted at once."""
     if seen.price is None:
         return _doubt_absence(seen, known)
     if known.price is not None and None not in (seen.currency, known.currency):
@@ -241,7 +241,7 @@ def _moves_too_far(known: PlainVariant, seen: PlainVariant) -> bool:
 def _judge_availability(
     seen: Offer, past: Past, page: str | None, impossible: Set[str]
 ) -> tuple[str | None, tuple[Problem, ...]]:
-    """An availability is believed at once; that there is none, when it is missing again."""
+    """An availability is accepted at once; a missing one, when it is missing again."""
     known, before = past.offer.availability, past.held.get("availability")
     if "availability" in impossible:
         return known, ()

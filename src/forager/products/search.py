@@ -1,7 +1,7 @@
 """Search: words in, ranked products out.
 
 Every product's words were made by the text search configuration of its language, so a query is
-read by all of them, and each reading counts for products of its own configuration.
+read by all of them, and each reading counts for products of that configuration.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from forager.db.database import Connection, Database
 from forager.db.text_search import CONFIGURATIONS, NEUTRAL
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
-from forager.index.engine import Engine, View, choose, note_of
-from forager.index.kind import PRODUCTS, WINDOW, EngineUnavailable, IndexMissing
-from forager.metrics.recorded import SEARCHES
+from forager.index.engine import Engine, View, answer
+from forager.index.kind import PRODUCTS, WINDOW, IndexMissing
 from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.indexing import Candidates
@@ -26,7 +25,7 @@ from forager.products.store import lists as store
 from forager.products.store.lists import Question, Ranked
 
 MAX_CHARACTERS = 500
-# a common word matches half the catalogue: no more than so many are compared
+# a common word matches half the catalogue: no more than this many are compared
 CAP = 2_000
 # how many are asked of an engine, if too few of those before fit
 WINDOWS = (2_500, 6_000, WINDOW)
@@ -37,7 +36,7 @@ _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """The best products first. `capped`: so many matched that only a part was compared."""
+    """The best products first. `capped`: more matched than were compared."""
 
     items: list[ListedProduct]
     next_cursor: str | None
@@ -66,8 +65,12 @@ async def search_products(
         if question is None:
             return SearchPage([], None, note="There is no word in it that could be looked for.")
         after = None if cursor is None else decode_place(cursor, wanted, typed, kinds=(float,))
-        look = _Look(connection, wanted, question, after, limit + 1)
-        ranked, capped, trouble = await _by_engine(look, engine)
+        search = _Search(connection, wanted, question, after, limit + 1)
+        try:
+            found = await answer(connection, engine, PRODUCTS, search.run, is_last=False)
+        except IndexMissing:
+            found = await answer(connection, engine, PRODUCTS, search.run, is_last=True)
+        (ranked, capped), trouble = found
         shown = ranked[:limit]
         products = await store.select_listed(connection, [hit.id for hit in shown])
     more = len(ranked) > limit
@@ -80,32 +83,8 @@ async def search_products(
     )
 
 
-# --- who answers -------------------------------------------------------------------------------
-
-
-async def _by_engine(
-    look: _Look, engine: Engine | None, *, again: bool = False
-) -> tuple[list[Ranked], bool, str | None]:
-    """The best products, whether they are capped, and why an engine has not answered."""
-    choice = await choose(look.connection, engine, PRODUCTS)
-    trouble = choice.note
-    if choice.view is not None:
-        try:
-            ranked, capped = await look.among(choice.view)
-            SEARCHES.add(PRODUCTS, "opensearch")
-            return ranked, capped, None
-        except EngineUnavailable as error:
-            if isinstance(error, IndexMissing) and not again:
-                # another one may have taken its place
-                return await _by_engine(look, engine, again=True)
-            trouble = note_of(error)
-    ranked, capped = await look.rank()
-    SEARCHES.add(PRODUCTS, "postgres" if trouble is None else "fallback")
-    return ranked, capped, trouble
-
-
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Search:
     """One search, everywhere or among what an engine offers."""
 
     connection: Connection
@@ -113,6 +92,10 @@ class _Look:
     question: Question
     after: Place | None
     limit: int
+
+    async def run(self, view: View | None) -> tuple[list[Ranked], bool]:
+        """The best products, and whether more match than were compared."""
+        return await self.rank() if view is None else await self.among(view)
 
     async def rank(self, among: Sequence[int] | None = None) -> tuple[list[Ranked], bool]:
         ranked = await store.rank_products(

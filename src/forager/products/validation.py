@@ -197,7 +197,7 @@ _STATUS_WORDS = (
     r"forbidden|unauthorized|too many requests|bad gateway|internal server error"
     r"|service (?:temporarily )?unavailable|gateway time-?out|access denied"
 )
-# what stands where a name should when a shop has sent somebody away; the whole of the name
+# titles of pages that a shop shows to rejected visitors, as the whole name
 _BLOCKED = re.compile(
     r"robot check|bot (?:check|verification|detection)|captcha|are you (?:a )?(?:robot|human)\??"
     r"|access (?:to this page (?:has been )?)?(?:is )?(?:denied|blocked|forbidden)"
@@ -211,7 +211,7 @@ _BLOCKED = re.compile(
     r"|(?:site )?(?:under|down for) (?:maintenance|construction)\W*",
     re.IGNORECASE,
 )
-# of a page that turns somebody away; a name beyond this is a product's
+# of such a page; a longer name is that of a product
 _LONGEST_TITLE = 200
 _TITLE_PARTS = re.compile(r"\s+[-|:\u2013\u2014]\s+")
 

@@ -81,7 +81,7 @@ class ReadPage:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A page that was checked. Whether its price is believed depends on what is known already."""
+    """A page that was checked. Whether its price is accepted depends on what is known already."""
 
     page: ReadPage
     checked: Checked
@@ -150,16 +150,16 @@ def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
     if page.product is None:
         return Visit(page, Checked(Product()), domain_currency)
     checked = check(page.product)
-    checked = replace(checked, problems=(*_told_problems(page), *checked.problems))
+    checked = replace(checked, problems=(*_reported_problems(page), *checked.problems))
     evidence = evidence_json(page.product)
     return Visit(page, checked, domain_currency, evidence).seen_after(Past())
 
 
-def _told_problems(page: ReadPage) -> Iterator[Problem]:
+def _reported_problems(page: ReadPage) -> Iterator[Problem]:
     """What the parser itself says went wrong: its other fields stand, so the product is marked."""
-    for told in page.problems[:KEPT_LIST]:
-        words = text(told.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
-        yield Problem(line(told.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
+    for reported in page.problems[:KEPT_LIST]:
+        words = text(reported.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
+        yield Problem(line(reported.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
 
 
 def _fallback_problems(page: ReadPage) -> Iterator[Problem]:

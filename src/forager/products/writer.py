@@ -1,6 +1,6 @@
 """The writer of products: pages that were read in, what they changed out.
 
-A batch is one statement per table, inside the transaction of whoever read the pages.
+A batch is one statement per table, inside the transaction of the caller.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _Change:
         return self.content_changed or (self.known.is_new and not self.known.is_indexed)
 
     @property
-    def must_be_told(self) -> bool:
+    def must_be_indexed(self) -> bool:
         """A search engine has it otherwise."""
         return self.known.is_new or self.known.moved or self.content_changed
 
@@ -165,9 +165,9 @@ async def _write_products(connection: Connection, visits: Sequence[Visit]) -> di
         for visit in visits
     }
     await _update(connection, list(changes.values()))
-    told = [c.known.id for c in changes.values() if c.must_be_told]
-    if told:
-        await enqueue_rows(connection, PRODUCTS, told)
+    payload = [c.known.id for c in changes.values() if c.must_be_indexed]
+    if payload:
+        await enqueue_rows(connection, PRODUCTS, payload)
     return changes
 
 
@@ -175,7 +175,7 @@ def _change(visit: Visit, row: ProductRow, known: KnownProduct) -> _Change:
     if known.is_new:
         return _Change(visit, row, known)
     judged = visit.seen_after(past_of(known))
-    # most prices are believed, and then the row that was made without a past is right
+    # most prices are accepted, and then the row that was made without a past is right
     return _Change(judged, row if judged == visit else row_of(judged), known)
 
 
@@ -323,14 +323,14 @@ def _events(change: _Change) -> list[NewEvent]:
     if change.price_changed:
         events.append(_event(change, EventKind.PRICE_CHANGED, _price_words(change.old, change.new)))
     if change.availability_changed:
-        told = {"old": change.old.availability, "new": change.new.availability}
-        events.append(_event(change, EventKind.AVAILABILITY_CHANGED, told))
+        payload = {"old": change.old.availability, "new": change.new.availability}
+        events.append(_event(change, EventKind.AVAILABILITY_CHANGED, payload))
     return events
 
 
-def _event(change: _Change, kind: EventKind, told: dict[str, Any]) -> NewEvent:
+def _event(change: _Change, kind: EventKind, payload: dict[str, Any]) -> NewEvent:
     named = {"name": change.row.content.product_name, "url": change.row.url}
-    return NewEvent(kind, change.known.id, change.row.domain_id, {**named, **told})
+    return NewEvent(kind, change.known.id, change.row.domain_id, {**named, **payload})
 
 
 def _offer_words(offer: Offer) -> dict[str, Any]:

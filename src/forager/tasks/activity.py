@@ -9,7 +9,7 @@ from typing import Final
 
 from forager.db.database import Database
 from forager.tasks.store import activity as store
-from forager.tasks.store.activity import TaskControlRow, Waited, Waiting
+from forager.tasks.store.activity import Waited, Waiting
 
 # of each minute: attempts that are read, and tasks that are looked up
 SAMPLE = 200
@@ -70,9 +70,8 @@ class TaskActivity:
 
 async def tasks_now(database: Database) -> TasksNow:
     control = await database.run(store.select_control)
-    return TasksNow(
-        any_tasks=control.any_tasks, hold=control.hold, no_scheduler=_is_silent(control)
-    )
+    no_scheduler = is_silent(control.ticked_at, control.now)
+    return TasksNow(any_tasks=control.any_tasks, hold=control.hold, no_scheduler=no_scheduler)
 
 
 async def task_activity(database: Database, *, minutes: int = 60) -> TaskActivity:
@@ -147,7 +146,6 @@ def _in_state(state: str, waiting: Sequence[Waiting]) -> WaitingTasks:
     )
 
 
-def _is_silent(control: TaskControlRow) -> bool:
-    if control.ticked_at is None:
-        return True
-    return control.now - control.ticked_at > SILENT_AFTER
+def is_silent(ticked_at: datetime | None, now: datetime) -> bool:
+    """Whether no scheduler runs, by its last tick."""
+    return ticked_at is None or now - ticked_at > SILENT_AFTER

@@ -156,7 +156,7 @@ class ReadName:
 async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, str]:
     """The reasons by task: products that got the name of others, or another name and SKU.
 
-    Another product at a URL is believed when the next visit shows it again.
+    Another product at a URL is accepted when the next visit shows it again.
     """
     names = list(read)
     known = await product_store.select_names(connection, [each.task.id for each in names])

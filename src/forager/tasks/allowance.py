@@ -12,7 +12,7 @@ from forager.fetch.budgets.exchange import PAIR_DELAY
 LOOK_AHEAD = 2.0
 """Seconds beyond the next tick, so that a late one leaves no worker without work."""
 A_SLOW_ANSWER = 10.0
-"""Requests overlap when answers take longer than the delay; for so long that is made room for."""
+"""Requests overlap when answers take longer than the delay: up to this many seconds are planned."""
 FASTEST = 0.005
 """Seconds per request of a host without a delay."""
 
@@ -80,7 +80,7 @@ def _slots(pace: Pace, delay: float, starts_in: float) -> int:
 
 
 def _lanes(load: DomainLoad, pace: Pace) -> int:
-    """The proxies that each have a budget of their own; 0 if all requests share one."""
+    """The number of proxies with a separate budget; 0 if all requests share one."""
     proxied = pace.task_proxies if load.use_proxies is None else load.use_proxies
     return pace.proxies_for(load.region) if proxied and load.per_proxy_only else 0
 

@@ -76,7 +76,7 @@ def cause_of(error: Exception) -> Cause:
         return Cause(
             error.kind,
             one_line(error.message),
-            # a shop that answers 404 or 403 may mean it, or be mended or in a better mood later
+            # a 404 or 403 of a shop may be permanent or temporary
             permanent=isinstance(error, GiveUp) and error.kind is not ErrorKind.HTTP_CLIENT,
             retry_after=error.retry_after if isinstance(error, SlowDown) else None,
         )

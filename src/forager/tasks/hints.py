@@ -17,7 +17,7 @@ from forager.tasks.stages.attempt import Stage
 from forager.tasks.store import hints as store
 
 # how long the sender of a hint waits for room: less than the time-out of a broker
-PATIENCE = 20.0
+OFFER_LIMIT = 20.0
 # remembered for each stage; forgotten hints are sent again
 MOST = 1_000
 
@@ -98,7 +98,7 @@ class StageHints:
 
     async def _until(self, is_so: Callable[[], bool]) -> bool:
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE), self._changed:
+            async with asyncio.timeout(OFFER_LIMIT), self._changed:
                 await self._changed.wait_for(lambda: self._closed or is_so())
         return is_so()
 

@@ -14,6 +14,7 @@ from forager.tasks.selection import Selection
 from forager.tasks.store import activity as task_counts
 from forager.tasks.store import changes as store
 from forager.tasks.store import reads
+from forager.tasks.store.stages import notify_workers
 from forager.tasks.task import Hold
 
 
@@ -54,7 +55,7 @@ class Holds:
         else:
             changed, withdrawn = await self._hold_selected(selection, hold)
         async with self._database.connection() as connection:
-            await store.tell_workers(connection)
+            await notify_workers(connection)
             all_hold, domains, tasks = await task_counts.count_held(connection)
         return Held(
             changed, withdrawn, None if all_hold is None else Hold(all_hold), domains, tasks

@@ -22,7 +22,7 @@ from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
 from forager.tasks.json_array import Broken, read_array
 from forager.tasks.task import parse_at, parse_every
-from forager.tasks.tracking_request import BadLine, Terms, Wish
+from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
 # a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
@@ -33,7 +33,7 @@ STDIN = "-"
 _DELIMITERS = (",", ";", "\t")
 _NUL = "\0"
 
-Read = Callable[[int, str], Wish | BadLine]
+Read = Callable[[int, str], TrackRequest | BadLine]
 
 
 class FileFormat(StrEnum):
@@ -53,7 +53,7 @@ _BY_SUFFIX = {
 }
 
 
-def read_wishes(stream: BinaryIO, name: str = "") -> Iterator[Wish | BadLine]:
+def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | BadLine]:
     """What each line asks for, or each entry of a JSON array. Lines that begin with # are comments.
 
     The file's name decides the format, else its first line; `-` is standard input.
@@ -78,7 +78,7 @@ def _with_own_lock(stream: BinaryIO) -> BinaryIO:
 
 def _read_lines(
     known: FileFormat | None, lines: Iterable[_Line], stream: BinaryIO
-) -> Iterator[Wish | BadLine]:
+) -> Iterator[TrackRequest | BadLine]:
     read: Read | None = None
     for number, line in _lines(lines, stream):
         if isinstance(line, BadLine):
@@ -91,13 +91,13 @@ def _read_lines(
             yield read(number, line)
 
 
-def _read_array(stream: BinaryIO, first: _Line) -> Iterator[Wish | BadLine]:
+def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLine]:
     """The entries of an array, which may all stand in one line."""
     for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
         if isinstance(entry, Broken):
             yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
         else:
-            yield wish_of(entry.line, entry.value, entry.text)
+            yield request_of(entry.line, entry.value, entry.text)
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _read_array(stream: BinaryIO, first: _Line) -> Iterator[Wish | BadLine]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that holds more than a comment; one that is cut goes on in the stream."""
+    """A line that holds more than a comment; one that is cut continues in the stream."""
 
     number: int
     raw: bytes
@@ -171,7 +171,7 @@ def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
     """
     for delimiter in among:
         cells = _cells(line, delimiter) or []
-        if len(cells) > 1 and isinstance(_wish(0, _by_place(cells), line), Wish):
+        if len(cells) > 1 and isinstance(_request(0, _by_place(cells), line), TrackRequest):
             return delimiter
     return None
 
@@ -187,11 +187,11 @@ def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
         return partial(_read_row, _divider(first) or ","), False
     delimiter, names = header
 
-    def read_named(number: int, line: str) -> Wish | BadLine:
+    def read_named(number: int, line: str) -> TrackRequest | BadLine:
         cells = _cells(line, delimiter)
         if cells is None:
             return _bad(number, "the line cannot be divided into columns", line)
-        return _wish(number, dict(zip(names, cells, strict=False)), line)
+        return _request(number, dict(zip(names, cells, strict=False)), line)
 
     return read_named, True
 
@@ -213,17 +213,17 @@ def _is_almost_header(names: Collection[str]) -> bool:
     return len(names) > 1 and not _NOT_NAMES.search("".join(names)) and _misspelt(names) is not None
 
 
-def _read_url(number: int, line: str) -> Wish | BadLine:
-    return _wish(number, {"url": line}, line)
+def _read_url(number: int, line: str) -> TrackRequest | BadLine:
+    return _request(number, {"url": line}, line)
 
 
-def _read_row(delimiter: str, number: int, line: str) -> Wish | BadLine:
+def _read_row(delimiter: str, number: int, line: str) -> TrackRequest | BadLine:
     cells = _cells(line, delimiter)
     if cells is None:
         return _bad(number, "the line cannot be divided into columns", line)
     if len(cells) > len(COLUMNS):
         return _bad(number, f"more than {len(COLUMNS)} columns: {', '.join(COLUMNS)}", line)
-    return _wish(number, _by_place(cells), line)
+    return _request(number, _by_place(cells), line)
 
 
 def _by_place(cells: list[str]) -> dict[str, str]:
@@ -237,24 +237,24 @@ def _cells(line: str, delimiter: str) -> list[str] | None:
         return None
 
 
-def _read_json(number: int, line: str) -> Wish | BadLine:
+def _read_json(number: int, line: str) -> TrackRequest | BadLine:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
         return _bad(number, "the line is not JSON", line)
-    return wish_of(number, value, line)
+    return request_of(number, value, line)
 
 
 # --- values -----------------------------------------------------------------------------------
 
 
-def wish_of(number: int, value: Any, text: str) -> Wish | BadLine:
+def request_of(number: int, value: Any, text: str) -> TrackRequest | BadLine:
     """What a value of JSON asks for: a URL, or an object with one; `text` is how it was written."""
     if isinstance(value, str):
-        return _wish(number, {"url": value}, text)
+        return _request(number, {"url": value}, text)
     if not isinstance(value, dict):
         return _bad(number, 'it is not an object such as {"url": "https://…"}', text)
-    return _wish(number, value, text)
+    return _request(number, value, text)
 
 
 def _misspelt(names: Collection[str]) -> str | None:
@@ -290,7 +290,7 @@ def _one_letter_apart(one: str, other: str) -> bool:
     return long[same + 1 :] == short[same + (len(short) == len(long)) :]
 
 
-def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
+def _request(number: int, values: Mapping[str, Any], line: str) -> TrackRequest | BadLine:
     if not _KNOWN.issuperset(values) and (words := _misspelt(values)):
         return _bad(number, f"it has {words}", line)
     url = values.get("url")
@@ -312,7 +312,7 @@ def _wish(number: int, values: Mapping[str, Any], line: str) -> Wish | BadLine:
         )
     except InvalidInput as error:
         return _bad(number, error.message, line)
-    return Wish(number, url.strip(), terms)
+    return TrackRequest(number, url.strip(), terms)
 
 
 def _given(values: Mapping[str, Any], name: str) -> Any:

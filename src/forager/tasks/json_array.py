@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why nothing after this line can be read: where the next entry begins is anybody's guess."""
+    """Why nothing after this line can be read: where the next entry begins is unknown."""
 
     line: int
     reason: str
@@ -36,7 +36,7 @@ class Broken:
 def read_array(
     begun: bytes, stream: BinaryIO, *, line: int = 1, longest: int
 ) -> Iterator[Entry | Broken]:
-    """The entries of the array that begins with `begun` and goes on in the stream."""
+    """The entries of the array that begins with `begun` and continues in the stream."""
     return _Array(begun, stream, line, longest).entries()
 
 
@@ -72,7 +72,7 @@ class _Array:
             yield self._broken(str(error))
 
     def _entry(self) -> Entry:
-        """The value at this place; a number at the end of what is read may go on beyond it."""
+        """The value at this place; a number at the end of what is read may continue."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)

@@ -161,21 +161,4 @@ RETRY = TaskMove(
     name="retry", steps={_S.FAILED: _S.PENDING}, resets_retries=True, clears_error=True
 )
 
-MOVES = (
-    QUEUE,
-    CLAIM_DOWNLOAD,
-    STORE_PAGE,
-    CLAIM_PARSE,
-    COMPLETE,
-    FAIL,
-    RETRY_LATER,
-    MISS,
-    POSTPONE,
-    RELEASE,
-    WITHDRAW,
-    RECOVER,
-    RECOVER_FAILED,
-    COME_DUE,
-    RECRAWL,
-    RETRY,
-)
+MOVES = tuple(each for each in list(vars().values()) if isinstance(each, TaskMove))

@@ -1,4 +1,4 @@
-"""The scheduler: wakes tasks whose time has come, and hands out what budgets can use."""
+"""The scheduler: makes tasks due, and queues as many as the budgets of their domains allow."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from forager.settings import Settings
 from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
 from forager.tasks.hints import tell
 from forager.tasks.store import scheduling as store
+from forager.tasks.store.stages import notify_workers
 
 log = get_logger("scheduler")
 
@@ -26,7 +27,7 @@ TASKS_PER_TICK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one look did; `led` is False if another scheduler was at it."""
+    """What one run did; `led` is False if another scheduler queued at the same time."""
 
     led: bool = False
     woken: int = 0
@@ -37,9 +38,9 @@ class Tick:
 class Scheduler:
     """Any number of processes may run one.
 
-    Waking goes on beside each other, by SKIP LOCKED. Queueing compares what a domain has queued
-    with what it may have, and two who count at the same time would both fill it up: it is done
-    under an advisory lock, which ends with its transaction or its session, however that ends.
+    Several may wake tasks at the same time, by SKIP LOCKED. Queueing compares what a domain has
+    queued with what it may have, and two that count at the same time would both fill it up: it is
+    done under an advisory lock, which ends with its transaction or its session.
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -62,7 +63,7 @@ class Scheduler:
         return max(tick.woken, tick.queued)
 
     async def run_once(self) -> Tick:
-        """One look at what is due."""
+        """Wake tasks that are due, and queue tasks."""
         woken = await self._wake()
         async with self._database.transaction() as connection:
             if not await store.lead(connection):
@@ -72,7 +73,7 @@ class Scheduler:
             queued = await self._queue(connection)
             await store.note_tick(connection)
             if queued:
-                await store.tell_workers(connection)
+                await notify_workers(connection)
         return Tick(led=True, woken=woken, withdrawn=withdrawn, queued=queued)
 
     async def _wake(self) -> int:

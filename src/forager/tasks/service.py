@@ -23,7 +23,7 @@ from forager.tasks.store import reads as store
 from forager.tasks.store.activity import DomainBacklog
 from forager.tasks.task import Attempt, Task
 from forager.tasks.tracking import Tracked, Tracking
-from forager.tasks.tracking_request import BadLine, Terms, Wish
+from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
 
 ATTEMPTS_SHOWN = 20
@@ -88,18 +88,18 @@ class Tasks:
         found_by: str = "person",
     ) -> Tracked:
         """Keep these URLs fresh. One that is tracked already takes over what is given."""
-        wishes = (Wish(number, url) for number, url in enumerate(urls, start=1))
+        requests = (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
         mode = None if render is None else parse_render(render)
-        return await self.track_wishes(
-            wishes,
+        return await self.track_requests(
+            requests,
             terms=Terms(priority, every, popularity, at, max_retries, mode),
             allow_private=allow_private,
             found_by=found_by,
         )
 
-    async def track_wishes(
+    async def track_requests(
         self,
-        wishes: Iterable[Wish | BadLine],
+        requests: Iterable[TrackRequest | BadLine],
         *,
         terms: Terms,
         allow_private: bool = False,
@@ -115,7 +115,7 @@ class Tasks:
             found_by=found_by,
             on_bad=on_bad,
         )
-        return await tracking.track(wishes)
+        return await tracking.track(requests)
 
     async def list_tasks(
         self, selection: Selection | None = None, *, cursor: str | None = None, limit: int = 50

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from forager.db.database import Connection, Database
+from forager.db.rows import select_now
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
@@ -24,7 +25,7 @@ from forager.settings import Settings
 from forager.tasks.store import tracking as store
 from forager.tasks.store.tracking import NewTask
 from forager.tasks.task import DEFAULT_PRIORITY
-from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, Wish
+from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, TrackRequest
 
 CHUNK = 5_000
 # seconds in which a chunk that is being read is done, unless nothing comes
@@ -59,23 +60,23 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A wish whose URL has its one spelling."""
+    """A request with its normalized URL."""
 
-    wish: Wish
+    request: TrackRequest
     url: NormalisedUrl
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Wishes that are tracked together, and what cannot be."""
+    """Requests that are tracked together, and what cannot be."""
 
     named: list[_Named]
     bad: list[BadLine]
 
 
 class Tracking:
-    """One import: any number of wishes, in chunks that are committed one by one.
+    """One import: any number of requests, in chunks that are committed one by one.
 
     An import that is interrupted keeps what it has done, and can be begun again.
     """
@@ -98,10 +99,10 @@ class Tracking:
         self._on_bad = on_bad
         self._tracked = Tracked()
 
-    async def track(self, wishes: Iterable[Wish | BadLine]) -> Tracked:
+    async def track(self, requests: Iterable[TrackRequest | BadLine]) -> Tracked:
         # one time for all of them, so that popularity decides between them
-        due = await self._database.run(store.select_now)
-        chunks = _chunks(wishes)
+        due = await self._database.run(select_now)
+        chunks = _chunks(requests)
         following = _read_ahead(chunks)
         try:
             while chunk := await asyncio.shield(following):
@@ -129,11 +130,11 @@ class Tracking:
         said: dict[NormalisedUrl, Terms] = {}
         for one in named:
             if one.host in refused:
-                self._refuse(_bad(one.wish, refused[one.host]))
+                self._refuse(_bad(one.request, refused[one.host]))
                 continue
             self._tracked.known += one.url in said
             # of a URL that is named twice, the later line counts in what it says
-            said[one.url] = one.wish.terms.or_else(said.get(one.url, ANY_TERMS))
+            said[one.url] = one.request.terms.or_else(said.get(one.url, ANY_TERMS))
             new = _new_task(one.url, covers[one.host], said[one.url].or_else(self._terms))
             tasks[new.url_hash] = new
         await self._write(connection, list(tasks.values()), due)
@@ -247,26 +248,26 @@ def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
     )  # fmt: skip
 
 
-def _bad(wish: Wish, reason: str | Hint) -> BadLine:
-    return BadLine(wish.line, reason, wish.url[:SHOWN_LENGTH])
+def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:
+    return BadLine(request.line, reason, request.url[:SHOWN_LENGTH])
 
 
-def _chunks(wishes: Iterable[Wish | BadLine]) -> Iterator[_Chunk]:
-    rest = iter(wishes)
+def _chunks(requests: Iterable[TrackRequest | BadLine]) -> Iterator[_Chunk]:
+    rest = iter(requests)
     while part := list(islice(rest, CHUNK)):
         chunk = _Chunk([], [])
-        for wish in part:
-            _sort_into(chunk, wish)
+        for request in part:
+            _sort_into(chunk, request)
         yield chunk
 
 
-def _sort_into(chunk: _Chunk, wish: Wish | BadLine) -> None:
-    if isinstance(wish, BadLine):
-        chunk.bad.append(wish)
-    elif isinstance(url := normalise(wish.url.strip()), Refusal):
-        chunk.bad.append(_bad(wish, url.value))
+def _sort_into(chunk: _Chunk, request: TrackRequest | BadLine) -> None:
+    if isinstance(request, BadLine):
+        chunk.bad.append(request)
+    elif isinstance(url := normalise(request.url.strip()), Refusal):
+        chunk.bad.append(_bad(request, url.value))
     else:
-        chunk.named.append(_Named(wish, url, host_of(url)))
+        chunk.named.append(_Named(request, url, host_of(url)))
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:

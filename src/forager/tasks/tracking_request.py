@@ -57,7 +57,7 @@ ANY_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TrackRequest:
     """A URL as it was written in a line of a file, or as the n-th of a list."""
 
     line: int

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from forager.hints import Action, Hint, action
+from forager.tasks.activity import is_silent
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.store.reads import Surroundings
 from forager.tasks.task import Hold, Task
 
 MOST_AHEAD = 1_000
-SILENT_AFTER = timedelta(minutes=1)
 
 _WITH_WORKERS = {
     TaskStatus.QUEUED: "handed to the workers; the next that is free takes it",
@@ -68,7 +66,7 @@ def _held(task: Task, around: Surroundings) -> Hint | None:
 def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> Hint | None:
     tied = sorted(each for each in proxy_regions if each is not None)
     if len(tied) < len(proxy_regions):
-        return None  # some are for everybody: no worker runs at all
+        return None  # some are for all regions: no worker runs at all
     if region is not None:
         return Hint(
             "waits for a proxy of region {}, and all belong to others ({}): {}",
@@ -88,7 +86,7 @@ def _why_pending(task: Task, around: Surroundings) -> str | Hint:
         if task.retry_count:
             return f"waits before retry {task.retry_count} of {task.max_retries}"
         return "its time has not come"
-    if _is_silent(around.ticked_at, around.now):
+    if is_silent(around.ticked_at, around.now):
         return Hint("due, but no scheduler runs: {} or {}", action("up"), action("scheduler"))
     if around.blocked_until is not None:
         return "due, but its host asked to be left alone for a while"
@@ -105,7 +103,3 @@ def _waits_for_budget(around: Surroundings) -> str:
         number = f"{around.ahead}" if around.ahead < MOST_AHEAD else f"{MOST_AHEAD} or more"
         pace.append(f"{number} of its domain are ahead of it")
     return "due; waits for its domain's budget" + (f" ({', '.join(pace)})" if pace else "")
-
-
-def _is_silent(ticked_at: datetime | None, now: datetime) -> bool:
-    return ticked_at is None or now - ticked_at > SILENT_AFTER

@@ -34,14 +34,12 @@ from forager.web.routes import (
     sign_in,
     sources,
     tasks,
-    track,
     webhooks,
 )
 from forager.web.routes.new_crawl import DemoSite
 
 FOR_EVER = "public, max-age=31536000, immutable"
 
-# every module of pages; a new one is added here
 ROUTERS: tuple[APIRouter, ...] = (
     sign_in.router,
     overview.router,
@@ -50,7 +48,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     sources.router,
     search.router,
     products.router,
-    track.router,
     tasks.router,
     errors.router,
     domains.router,
@@ -64,7 +61,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 @contextmanager
 def dashboard(app: FastAPI) -> Iterator[None]:
-    """Put the pages beside the API, for as long as the application runs."""
+    """Add the pages to the application of the API while it runs."""
     app.state.streams = Streams()
     app.state.demo = DemoSite()
     app.router.routes.extend(_routes())
@@ -87,7 +84,7 @@ def _routes() -> list[BaseRoute]:
 
 
 class Assets(StaticFiles):
-    """Files whose address holds a hash of their content never change."""
+    """Static files; each URL has a hash of the content, so it can be cached forever."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
@@ -97,7 +94,7 @@ class Assets(StaticFiles):
 
 
 async def _not_there(request: Request, error: Exception) -> Response:
-    """An address that is nothing: a page for people, a problem for programs."""
+    """An unknown path: a page for browsers, a problem document for API clients."""
     if request.url.path.startswith("/api") or "text/html" not in request.headers.get("accept", ""):
         return problem_response(error)
     return error_page(request, error)
@@ -126,12 +123,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# pages are as fresh as the database, and belong to whoever is signed in
+# pages show the current state, to the user who is signed in
 NOT_KEPT = "no-store"
 
 
 class SecurityHeaders:
-    """Adds the headers to every answer that has none of its own, whatever made it."""
+    """Adds the headers to every response that does not set them."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """Charts, drawn as SVG by the server: numbers in, markup out.
 
-The drawing stretches with the page; words stay outside of it, so that they keep their size. Colours
-are classes, because the pages allow no style inside of them.
+The drawing stretches with the page; text is outside of it, so that it keeps its size. Colors are
+classes, because the content security policy forbids inline styles.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from forager.web.formats import number, percent, short_number
 WIDTH = 600
 HEIGHT = 120
 SPARK_HEIGHT = 28
-# below, powers of ten are no longer told apart: such a number is none on any chart
+# smaller values are drawn as zero: their powers of ten are not distinct floats
 SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line of a chart. `tone` is the class that colours it; None breaks the line."""
+    """One line of a chart. `tone` is the class that colors it; None breaks the line."""
 
     name: str
     values: Sequence[float | None]
@@ -50,7 +50,7 @@ def sparkline(values: Sequence[float | None], label: str) -> Markup:
 
 
 def trend_line(values: Sequence[float], label: str) -> Markup:
-    """A small line over the range of the values, for changes that are small beside them."""
+    """A small line whose axis begins at the lowest value."""
     low, high = min(values), max(values)
     spread = (high - low) or 1
     return sparkline([0.05 + (value - low) / spread for value in values], label)
@@ -66,7 +66,7 @@ def line_chart(
 ) -> Markup:
     """Lines over time with an axis at the left and below.
 
-    `ticks` are words spread under the chart, `names` what each point is called when pointed at.
+    `ticks` are labels under the chart, `names` the label of each point in its tooltip.
     """
     top = nice_top(value for each in series for value in each.values if value is not None)
     lines = Markup("").join(
@@ -112,7 +112,7 @@ def mini_bar(parts: Sequence[Part], label: str) -> Markup:
 
 
 def share_bar(share: float, label: str, tone: str = "a") -> Markup:
-    """A bar that is so full."""
+    """A bar filled to a share."""
     return Markup(
         '<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" role="img"'
         ' aria-label="{label}"><rect class="bar-back" width="100" height="8"/>'
@@ -125,9 +125,11 @@ def share_bar(share: float, label: str, tone: str = "a") -> Markup:
 def nice_top(values: Iterable[float]) -> float:
     """The end of an axis: the next of 1, 2, 4, 6, 8, 10 times a power of ten.
 
-    Half of it is a round number as well.
+    Half of it is a round number as well, and a whole one where all values are whole.
     """
-    largest = max(values, default=0)
+    known = list(values)
+    least = 2 if all(value % 1 == 0 for value in known) else 0
+    largest = max([*known, least])
     if not SMALLEST < largest < math.inf:
         return 1
     power = 10.0 ** math.floor(math.log10(largest))
@@ -172,7 +174,7 @@ def _grid() -> Markup:
 
 
 def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
-    """Invisible columns that say their numbers when they are pointed at."""
+    """Invisible columns with a tooltip each."""
     width = WIDTH / max(1, len(names))
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
@@ -182,12 +184,12 @@ def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
 
 
 def _told(series: Sequence[Series], index: int, name: str, unit: str) -> str:
-    told = [
+    values = [
         f"{each.name} {number(value)}{unit}"
         for each in series
         if index < len(each.values) and (value := each.values[index]) is not None
     ]
-    return f"{name}: {', '.join(told) or 'nothing'}"
+    return f"{name}: {', '.join(values) or 'nothing'}"
 
 
 def _rects(parts: Sequence[Part], total: int) -> Markup:
@@ -196,8 +198,8 @@ def _rects(parts: Sequence[Part], total: int) -> Markup:
     for part in parts:
         width = WIDTH * part.value / total if total else 0.0
         if width:
-            told = f"{part.name} {number(part.value)} ({percent(part.value / total)})"
-            drawn.append(rect.format(part.tone, short(at), short(width), told))
+            title = f"{part.name} {number(part.value)} ({percent(part.value / total)})"
+            drawn.append(rect.format(part.tone, short(at), short(width), title))
         at += width
     return Markup("").join(drawn)
 
@@ -216,7 +218,7 @@ def spans(texts: Iterable[str]) -> Markup:
 
 
 def _summary(series: Sequence[Series]) -> str:
-    """The chart in words, for who cannot see it."""
+    """The chart in words, for screen readers."""
     words = []
     for each in series:
         known = [value for value in each.values if value is not None]

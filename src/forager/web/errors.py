@@ -1,4 +1,4 @@
-"""Errors as people read them: what happened, and what to do."""
+"""Errors as pages: what happened, and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger("web")
 
 
 def answer_error(request: Request, error: Exception) -> Response:
-    """The page of an error, the way to sign in, or a notice if a script asked."""
+    """The page of an error, a redirect to sign in, or a notice for a request of a script."""
     if isinstance(error, SignInNeeded):
         return _sign_in(request)
     if wants_fragment(request):
@@ -47,7 +47,7 @@ def error_page(request: Request, error: Exception) -> Response:
 
 
 def wants_fragment(request: Request) -> bool:
-    """Whether a script on the page asks, and not the browser for a whole page."""
+    """Whether a script of the page sent the request."""
     return request.headers.get("hx-request") == "true"
 
 

@@ -31,6 +31,16 @@ JOB_EVENTS = {
     "retry": "retried",
     "retry failed": "failed URLs retried",
 }
+NAMES = {
+    "http": "HTTP",
+    "http_client": "HTTP 4xx",
+    "http_server": "HTTP 5xx",
+    "gtin": "GTIN",
+    "mpn": "MPN",
+    "sku": "SKU",
+    "product_id": "product ID",
+    "variant_id": "variant ID",
+}
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -62,11 +72,13 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 7 min: the two largest units that say something."""
+    """4000 as 1 h 6 min: the two largest units that are not zero."""
     if seconds is None:
         return MISSING
-    if seconds < 1:
-        return "less than 1 s" if seconds > 0 else "0 s"
+    if 0 < seconds < 1:
+        return f"{max(1, round(1000 * seconds))} ms"
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     left, parts = round(seconds), []
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         amount, left = divmod(left, length)
@@ -93,13 +105,18 @@ def percent(share: float | None) -> str:
     return f"{shown:.1f} %" if 0 < shown < 10 else f"{shown:.0f} %"
 
 
+def change(value: float | Decimal) -> str:
+    """A change in percent, with its sign: -4.81 as -4.8 %."""
+    return f"{value:+.1f}".removesuffix(".0") + " %"
+
+
 def moment(value: datetime | None) -> str:
     """A time in UTC, to the second."""
     return MISSING if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def when(value: datetime | None) -> Markup:
-    """A time that the page's script turns into "3 min ago", and shows in full when asked."""
+    """A time that the script shows as "3 min ago", with the exact local time as a tooltip."""
     if value is None:
         return Markup("\N{EN DASH}")
     exact = value.astimezone(UTC)
@@ -113,12 +130,14 @@ def day(value: datetime | None) -> str:
 
 
 def short_id(value: UUID | str) -> str:
-    """The end of an id: the beginnings of ids of one minute are all the same."""
+    """The end of an ID: IDs of the same minute begin alike."""
     return str(value)[-12:]
 
 
 def words(value: str) -> str:
-    """A name from the code as words: `http_client` as http client, `http_404` as 404 Not Found."""
+    """A name of the code as words: `in_stock` as in stock, `http_404` as 404 Not Found."""
+    if value in NAMES:
+        return NAMES[value]
     if (status := value.removeprefix("http_")).isdecimal() and status != value:
         with contextlib.suppress(ValueError):
             return f"{status} {HTTPStatus(int(status)).phrase}"
@@ -126,18 +145,18 @@ def words(value: str) -> str:
 
 
 def job_event(name: str) -> str:
-    """A move of a job as people read it: `claim` as started."""
+    """The label of a job event: `claim` as started."""
     return JOB_EVENTS.get(name, name)
 
 
 def sentence(text: str) -> str:
-    """The beginning in upper case, unless it is an address or a name of a host."""
+    """Capitalize a text, unless it begins with a URL or a host name."""
     first = text.partition(" ")[0]
     return text if "." in first or ":" in first else f"{text[:1].upper()}{text[1:]}"
 
 
 def actor(name: str) -> str:
-    """Who moved a job: of a worker's id the end tells it from others."""
+    """The actor of a job event; of a worker's ID only the end, which differs between workers."""
     who, _, rest = name.partition(" ")
     try:
         return f"{who} …{short_id(UUID(rest))}"
@@ -151,7 +170,7 @@ def event_kind(kind: str) -> str:
 
 
 def highlighted(text: str, ranges: tuple[tuple[int, int], ...]) -> Markup:
-    """Text with what matched marked; all of it is escaped first."""
+    """Escaped text with the matches marked."""
     parts, at = [], 0
     for start, end in ranges:
         parts += [escape(text[at:start]), Markup("<mark>{}</mark>").format(text[start:end])]
@@ -180,6 +199,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "interval": interval_text,
     "money": money,
     "percent": percent,
+    "change": change,
     "moment": moment,
     "when": when,
     "day": day,

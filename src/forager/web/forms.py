@@ -1,4 +1,4 @@
-"""What a form sent: fields by name, as plain text."""
+"""Submitted forms: fields by name, as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a job shows."""
+"""The values of the page of a job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
+from forager.crawl.options import CrawlOptions
 from forager.crawl.report import CrawlReport, Pace, crawl_report, pace_of
 from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
 from forager.crawl.url_lists import UrlFilter, list_settled
@@ -17,7 +18,7 @@ from forager.jobs.job import Job, JobEvent, Move
 from forager.jobs.lifecycle import RETRY_FAILED, Status, moves_by_hand
 from forager.jobs.workers import job_report
 from forager.web.charts import Part, Series
-from forager.web.formats import duration
+from forager.web.formats import duration, words
 from forager.web.visit import Visit
 
 EXAMPLES = 3
@@ -26,7 +27,8 @@ LATEST = 10
 MAX_FOLLOWED = 20_000
 MAX_HOSTS = 5
 SAMPLED_FAILURES = 200
-FEWEST_INTERVALS = 10
+# multiples of four: a chart of whole seconds has whole seconds at its quarters
+FEWEST_INTERVALS = 12
 MOST_INTERVALS = 40
 TONES = {
     Outcome.FETCHED: "a",
@@ -55,7 +57,7 @@ class JobView:
     failures: list[FailureGroup]
     pace: Pace | None
     options: list[tuple[str, str]]
-    # of a running crawl: the URLs processed last, and how its hosts are doing
+    # of a running crawl: the URLs processed last, and the state of its hosts
     latest: list[SettledUrl]
     hosts: list[Domain]
 
@@ -120,7 +122,7 @@ async def load_job(visit: Visit, job: Job) -> JobView:
 
 
 def moves_of(job: Job) -> list[Move]:
-    """What a person may do to the job now, in the order of the buttons."""
+    """The moves that are possible now, in the order of the buttons."""
     possible = moves_by_hand(job.status)
     return [move for move in Move if move.value in possible]
 
@@ -168,7 +170,7 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
 
     # whole seconds, because batches are committed about once in one
     width = max(1, math.ceil((until - since) / MOST_INTERVALS))
-    intervals = max(FEWEST_INTERVALS, math.ceil((until - since) / width))
+    intervals = max(FEWEST_INTERVALS, 4 * math.ceil((until - since) / width / 4))
 
     async def read() -> Pace:
         return await pace_of(
@@ -184,8 +186,17 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
 
 
 def _options(job: Job) -> list[tuple[str, str]]:
-    """What was asked for; secrets are stars already, and the sealed ones tell nothing."""
-    return [(name, _words(value)) for name, value in job.payload.items() if name != "sealed"]
+    """The options of the crawl by title; secrets are masked already, or sealed."""
+    return [
+        (_title(name), _words(value)) for name, value in job.payload.items() if name != "sealed"
+    ]
+
+
+def _title(name: str) -> str:
+    if name == "urls":
+        return "URLs"
+    field = CrawlOptions.model_fields.get(name)
+    return (field and field.title) or words(name).capitalize()
 
 
 def _words(value: object) -> str:

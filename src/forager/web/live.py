@@ -1,7 +1,7 @@
-"""One stream for each open page: the parts that changed, as soon as they have.
+"""One stream for each open page, with the parts that have changed.
 
-A stream looks at the database about once a second and sends nothing but what differs. A page in a
-hidden tab has no stream at all: its script closes it, and opens another when it is shown again.
+A stream loads the page about once a second and sends only the parts that differ. A page in a hidden
+tab has no stream: its script closes it, and opens another when the tab is visible again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Look = Callable[[], Awaitable[tuple[str, Mapping[str, object]]]]
 
 
 class Streams:
-    """How many pages are open at this process."""
+    """The number of open streams of this process."""
 
     def __init__(self) -> None:
         self.open = 0
@@ -78,7 +78,7 @@ async def stream(visit: Visit, look: Look) -> AsyncIterator[bytes]:
 
 
 def _changed(parts: Mapping[str, str], sent: dict[str, bytes]) -> Iterator[tuple[str, str]]:
-    """The parts that differ from what was sent; they count as sent then."""
+    """The parts that differ from those sent before, which are updated."""
     for name, html in parts.items():
         digest = blake2b(html.encode(), digest_size=16).digest()
         if sent.get(name) != digest:

@@ -1,4 +1,4 @@
-"""What the overview shows, put together from the services of every part."""
+"""The values of the overview, from the services of all packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forager.web.formats import counted
 from forager.web.visit import Visit
 
 MINUTES = 60
-# points of a chart, whatever its time range is
+# points of a chart, for any time range
 POINTS = 60
 SHOWN_RUNNING = 8
 SHOWN_ATTENTION = 5
@@ -40,7 +40,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What failed for one reason: URLs of crawls, and attempts at tasks."""
+    """Failures of one kind: URLs of crawls, and attempts at tasks."""
 
     kind: str
     urls: int
@@ -73,12 +73,12 @@ class LastHour:
 
     @property
     def rate(self) -> float:
-        """URLs of crawls a second, over the last whole minute and the present one."""
+        """URLs of crawls per second, over the last whole minute and the present one."""
         return sum(self.pace.settled[-2:]) / (2 * self.pace.width)
 
     @property
     def task_rate(self) -> float:
-        """Attempts at tasks a second, over the last two minutes."""
+        """Attempts at tasks per second, over the last two minutes."""
         return sum(self.tasks.attempts[-2:]) / 120
 
 

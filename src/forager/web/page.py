@@ -1,7 +1,7 @@
 """How a page and an action are declared.
 
-A page is a function that loads what its template shows. The same address, asked for as
-`text/event-stream`, is the page's stream: the function is called again and again, and the blocks
+A page is a function that loads the values of its template. A request for the same URL that accepts
+`text/event-stream` gets the stream of the page: the function is called repeatedly, and the blocks
 of its template whose names begin with `live_` are sent when they have changed.
 """
 
@@ -28,7 +28,7 @@ from forager.web.visit import Visit
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A template, and what it shows."""
+    """A template and its values."""
 
     template: str
     values: Mapping[str, object] = field(default_factory=dict)
@@ -37,10 +37,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An action was done: what to say, and where to look next.
+    """The outcome of an action: the message, and the page to show next.
 
-    A script stays on its page unless `leaves` is set; without scripts it is always `to`. `failed`:
-    what was tried did not work, though nothing was wrong with the request.
+    A script stays on its page unless `leaves` is set; without scripts the next page is always `to`.
+    `failed`: the action did not succeed, though the request was valid.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Done:
 
 
 class PageRoute(APIRoute):
-    """Answers errors with pages, where the API answers with problems."""
+    """Responds to errors with pages; the API responds with problem documents."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         handle = super().get_route_handler()
@@ -93,7 +93,7 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
 
 
 def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
-    """Declare what a form does; its function has the parameters `visit` and `form`."""
+    """Declare the action of a form; its function has the parameters `visit` and `form`."""
 
     def declare(act: Act) -> Act:
         @functools.wraps(act)
@@ -148,7 +148,7 @@ LONGEST = 1000
 
 
 def unasked(request: Request, form: Form) -> dict[str, object] | None:
-    """What the page with the question shows; None if nothing is left to ask."""
+    """The values of the confirmation page; None if no confirmation is needed."""
     question = form.text("ask") or request.query_params.get("ask", "")
     if not question or form.checked("sure") or wants_fragment(request):
         return None
@@ -171,17 +171,17 @@ def _back(request: Request) -> str:
 
 
 def asked(visit: Visit) -> Form:
-    """The fields of the address; those that a person left empty are as if they were not there."""
+    """The fields of the URL; empty ones are omitted."""
     return parse_form(visit.request.url.query.encode())
 
 
 def following(visit: Visit, cursor: str | None) -> str | None:
-    """The same list, from where it was cut; None if it was not."""
+    """The URL of the next page of a list; None on the last page."""
     return None if cursor is None else with_query(visit, cursor=cursor)
 
 
 def with_query(visit: Visit, **changes: str) -> str:
-    """This page with other fields in its address; a list starts anew unless a cursor is given."""
+    """This page with other fields in its URL; a list starts at its first page without a cursor."""
     given = visit.request.query_params.multi_items()
     kept = [(name, value) for name, value in given if name not in {*changes, "cursor"} and value]
     fields = [*kept, *((name, value) for name, value in changes.items() if value)]
@@ -190,11 +190,11 @@ def with_query(visit: Visit, **changes: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How a list is sorted: the field `sort` of the address, with a minus for descending."""
+    """How a list is sorted: the field `sort` of the URL, with a minus for descending."""
 
     visit: Visit
     value: str
-    # values that the list supports; without any, headers are no links
+    # values that the list supports; without any, headers are plain text
     values: frozenset[str]
 
     @property
@@ -216,13 +216,13 @@ class Order:
 
 
 def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
-    """The order that the address asks for: by one of these columns, in either direction."""
+    """The order of the URL: by one of these columns, in either direction."""
     values = {value for name in names for value in (name, f"-{name}")} if is_possible else ()
     return fixed_order_of(visit, values)
 
 
 def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
-    """The order that the address asks for, of these values; none if it is not among them."""
+    """The order of the URL, if it is one of these values."""
     known = frozenset(values)
     text = visit.request.query_params.get("sort", "")
     return Order(visit, text if text in known else "", known)
@@ -231,9 +231,9 @@ def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
 async def remembered(
     visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object
 ) -> Remembrance:
-    """What a page shows, kept for as long as its cost deserves; only for what all may see.
+    """What a page shows, cached for a time that grows with its cost; only for public data.
 
-    `stand` is what is cheap to read and tells that the rest has changed: then it is made anew.
+    `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """
     key = (visit.request.url.path, str(visit.request.query_params), *stand)
     return await visit.here.remembered.look(key, make)

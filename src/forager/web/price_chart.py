@@ -1,10 +1,11 @@
-"""The price of a product over time: a line of steps, and below it when it could be bought."""
+"""The price of a product over time: a line of steps, and its availability below."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -51,7 +52,7 @@ class Scale:
 
 
 def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
-    """`until` is when the product was last seen: what came after that is not known."""
+    """`until` is when the product was last seen; later prices are unknown."""
     entries = list(reversed(newest_first))
     if not entries:
         return Markup("")
@@ -65,7 +66,7 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
         "{legend}</figure>"
     ).format(
         y=_axis(scale, currency),
-        x=spans([_day(entries[0].recorded_at), _day(_end(entries, until))]),
+        x=_times(entries[0].recorded_at, _end(entries, until)),
         w=WIDTH,
         h=HEIGHT + STRIP,
         label=_summary(entries, currency),
@@ -98,11 +99,17 @@ def _price(entry: PriceEntry, currency: str | None) -> float | None:
 
 
 def _scale(prices: Sequence[float]) -> Scale:
-    if not prices:
-        return Scale(0.0, 1.0)
-    low, high = min(prices), max(prices)
-    room = (high - low) * 0.15 or high * 0.1 or 1.0
-    return Scale(max(0.0, low - room), high + room)
+    """Two steps of a round size that hold all prices, so that each label is a round number."""
+    low, high = min(prices, default=0.0), max(prices, default=0.0)
+    least = (high - low) / 2 or high / 10 or 0.5
+    power = 10.0 ** math.floor(math.log10(least))
+    steps = (size * scale * power for scale in (1, 10) for size in (1, 2, 2.5, 5))
+    for step in (each for each in steps if each >= least):
+        # a single price is in the middle
+        start = math.floor(max(0.0, low - (step / 2 if low == high else 0)) / step) * step
+        if high <= start + 2 * step:
+            return Scale(start, start + 2 * step)
+    return Scale(low, high + 1)
 
 
 def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
@@ -152,7 +159,7 @@ def _axis(scale: Scale, currency: str | None) -> Markup:
 def _legend(steps: Sequence[Step]) -> Markup:
     seen = dict.fromkeys(step.entry.availability for step in steps)
     return legend(
-        [(words(each or "availability not said"), TONES.get(each or "", UNKNOWN)) for each in seen]
+        [(words(each or "availability unknown"), TONES.get(each or "", UNKNOWN)) for each in seen]
     )
 
 
@@ -174,5 +181,7 @@ def _width(step: Step) -> str:
     return short(max(0.5, step.end - step.start))
 
 
-def _day(value: datetime) -> str:
-    return moment(value)[:16]
+def _times(first: datetime, last: datetime) -> Markup:
+    """The beginning, the middle and the end: days, or minutes where the days are few."""
+    length = len("2026-11-16") if last - first > timedelta(days=2) else len("2026-11-16 08:30")
+    return spans(moment(first + (last - first) * share)[:length] for share in (0, 0.5, 1))

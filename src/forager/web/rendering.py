@@ -1,4 +1,4 @@
-"""Templates to pages. Everything is escaped: what was crawled is text, whatever it looks like."""
+"""Pages from templates. All values are escaped: crawled content is text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, writ
 from forager.web.visit import Visit
 
 STATIC = Path(__file__).parent / "static"
-# blocks of a template that are kept up to date are called so, and so is the element around each
+# prefix of the blocks of a template that are updated live, and of the IDs of their elements
 LIVE = "live_"
 
 
@@ -47,7 +47,7 @@ def environment() -> Environment:
 
 @cache
 def asset(name: str) -> str:
-    """The address of a file of ours; another content has another address."""
+    """The URL of a static file; it changes with the content."""
     digest = blake2b((STATIC / name).read_bytes(), digest_size=6).hexdigest()
     return f"/static/{name}?v={digest}"
 
@@ -68,7 +68,7 @@ def full_page(
 
 
 def live_blocks(visit: Visit, template: str, values: Mapping[str, object]) -> dict[str, str]:
-    """The parts of a page that are kept up to date, each as it is now."""
+    """The current content of the blocks of a page that are updated live."""
     found = environment().get_template(template)
     context = found.new_context(page_values(visit, values))
     return {
@@ -81,14 +81,14 @@ def live_blocks(visit: Visit, template: str, values: Mapping[str, object]) -> di
 def bare_page(
     request: Request, template: str, values: Mapping[str, object], *, status: int = 200
 ) -> Response:
-    """A page for somebody of whom nothing is known."""
+    """A page for a visitor without a session."""
     return HTMLResponse(
         environment().get_template(template).render(values, request=request), status
     )
 
 
 def page_values(visit: Visit, values: Mapping[str, object]) -> dict[str, Any]:
-    """What every template sees, and what this one is given; `ui` are the components."""
+    """Values of all templates and of this one; `ui` are the components."""
     known = {
         "visit": visit,
         "csrf": visit.session.csrf,

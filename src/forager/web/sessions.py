@@ -31,7 +31,7 @@ MAX_COOKIE = 2000
 MAX_NOTICE = 500
 CSRF_HEADER = "X-CSRF-Token"
 CSRF_FIELD = "csrf"
-# what a cookie is sealed for: one cannot stand in for the other
+# the purpose for which a cookie is sealed: one is not accepted as the other
 _CONTEXTS = {SESSION_COOKIE: "dashboard session", NOTICE_COOKIE: "dashboard notice"}
 
 

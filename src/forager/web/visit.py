@@ -1,4 +1,4 @@
-"""A visit to a page: who came, with which session, and the services to call for them."""
+"""A visit to a page: the caller, the session, and the services."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Visit:
     here: Services
     caller: Caller
     session: Session
-    # the session has just begun, and the answer must carry its cookie
+    # the session has just begun, and the response must set its cookie
     is_new: bool = False
 
     @property
@@ -33,7 +33,7 @@ class Visit:
 
     @property
     def is_open(self) -> bool:
-        """Nobody needs to sign in: there is no key, and only this machine can connect."""
+        """Sign-in is off: there is no key, and only this machine can connect."""
         return self.caller is LOCAL
 
     @property
@@ -74,7 +74,7 @@ async def _caller(here: Services, key_id: str) -> Caller:
 
 
 class Visiting:
-    """A dependency: the visit, if the key is good enough."""
+    """A dependency: the visit, if the scope of its key is sufficient."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope

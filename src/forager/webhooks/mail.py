@@ -69,10 +69,13 @@ class Mailer:
         except smtplib.SMTPResponseException as error:
             # other refusals, such as of the login, are about the settings and not the message
             is_permanent = isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= PERMANENT
-            return _refused(error.smtp_code, error.smtp_error, began, is_permanent=is_permanent)
-        except Exception as error:  # whatever it is, the message is retried later
-            words = readable(str(error) or type(error).__name__)
-            return Posted(None, f"the mail server failed: {words}", time.perf_counter() - began)
+            is_login = isinstance(error, smtplib.SMTPAuthenticationError)
+            did = "refused the user name or password:" if is_login else "answered"
+            return _refused(
+                error.smtp_code, error.smtp_error, began, did=did, is_permanent=is_permanent
+            )
+        except Exception as error:  # the cause may end: the message is retried later
+            return Posted(None, _failure(error), time.perf_counter() - began)
         return Posted(250, None, time.perf_counter() - began)
 
     def _send(self, content: Mapping[str, Any], address: str, delivery: str) -> None:
@@ -103,11 +106,21 @@ class Mailer:
         return smtplib.SMTP(host, port, timeout=TIMEOUT)
 
 
-def _refused(code: int, text: bytes | str, began: float, *, is_permanent: bool) -> Posted:
+def _failure(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate of the mail server is not valid: {error.verify_message}"
+    if isinstance(error, UnicodeEncodeError):
+        return "the user name or password for the mail server has characters other than ASCII"
+    return f"the mail server failed: {readable(str(error) or type(error).__name__)}"
+
+
+def _refused(
+    code: int, text: bytes | str, began: float, *, did: str = "answered", is_permanent: bool
+) -> Posted:
     words = readable(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
     return Posted(
         code,
-        f"the mail server answered {code}",
+        f"the mail server {did} {code}",
         time.perf_counter() - began,
         body=words[:SHOWN_BYTES],
         is_permanent=is_permanent,

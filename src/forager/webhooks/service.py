@@ -73,16 +73,8 @@ class WebhookChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A webhook after a change, with its secret if that is new: it is shown only once."""
-
-    webhook: Webhook
-    secret: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Issued:
-    """A webhook with its secret, which is shown only once; None: e-mail is not signed."""
+    """A webhook with its secret if that is new: it is shown only once; e-mail is not signed."""
 
     webhook: Webhook
     secret: str | None
@@ -117,7 +109,7 @@ class Webhooks:
             webhook = await _existing(connection, webhook_id)
         return Issued(webhook, None if webhook.is_mail else secret)
 
-    async def change(self, webhook_id: int, changes: WebhookChanges) -> Changed:
+    async def change(self, webhook_id: int, changes: WebhookChanges) -> Issued:
         """Set values; pending messages go to the new URL, signed with the new secret."""
         secret = None if changes.secret is UNCHANGED else _checked_secret(changes.secret)
         async with self._database.transaction() as connection:
@@ -135,7 +127,7 @@ class Webhooks:
             elif changes.active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
             webhook = await _existing(connection, webhook_id)
-        return Changed(webhook, None if webhook.is_mail else secret)
+        return Issued(webhook, None if webhook.is_mail else secret)
 
     async def page(self, *, cursor: str | None = None, limit: int = 100) -> Page[Webhook]:
         check_limit(limit)
@@ -170,7 +162,7 @@ class Webhooks:
         changed = await self.change(webhook_id, WebhookChanges(secret=secret))
         if changed.secret is None:
             raise NotAllowed(f"webhook {webhook_id} sends e-mail, which is not signed")
-        return Issued(changed.webhook, changed.secret)
+        return changed
 
     async def deliveries(
         self,

@@ -120,12 +120,13 @@ async def delete_old_events(connection: Connection, *, days: float, limit: int) 
 
 # --- webhooks ------------------------------------------------------------------------------------
 
-_SHOWN: LiteralString = f"""
-    w.id, w.url, w.kinds, d.domain_name AS domain, w.allow_private, w.ordered, w.is_active,
+_WEBHOOKS: LiteralString = f"""
+    SELECT w.id, w.url, w.kinds, d.domain_name AS domain, w.allow_private, w.ordered, w.is_active,
     w.disabled_reason, w.failures, CASE WHEN w.rests_until > now() THEN w.rests_until END
     AS rests_until, (
         SELECT count(*) FROM outbox o WHERE o.topic = 'webhooks' AND o.lane = w.id AND {UNSENT}
     ) AS waiting, w.created_at, w.updated_at
+      FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
 """
 
 
@@ -155,26 +156,12 @@ async def insert_webhook(
 
 async def select_webhooks(connection: Connection, *, after: int, limit: int) -> list[Webhook]:
     return await Rows(connection, Webhook).all(
-        f"""
-        SELECT {_SHOWN}
-          FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
-         WHERE w.id > %s
-         ORDER BY w.id
-         LIMIT %s
-        """,
-        (after, limit),
+        f"{_WEBHOOKS} WHERE w.id > %s ORDER BY w.id LIMIT %s", (after, limit)
     )
 
 
 async def select_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
-    return await Rows(connection, Webhook).first(
-        f"""
-        SELECT {_SHOWN}
-          FROM webhooks w LEFT JOIN domains d ON d.id = w.domain_id
-         WHERE w.id = %s
-        """,
-        (webhook_id,),
-    )
+    return await Rows(connection, Webhook).first(f"{_WEBHOOKS} WHERE w.id = %s", (webhook_id,))
 
 
 async def select_receiver(connection: Connection, webhook_id: int) -> Receiver | None:
@@ -295,6 +282,14 @@ async def select_contents(connection: Connection, event_ids: Sequence[int]) -> l
     )
 
 
+_DELIVERIES: LiteralString = """
+    SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
+           o.due_at AS next_attempt_at, o.sent_at, o.given_up_at, {responses} AS responses
+      FROM outbox o
+      LEFT JOIN catalog_events e ON e.id = o.ref_id
+"""
+
+
 async def select_deliveries(
     connection: Connection, webhook_id: int, *, state: str | None, before: int | None, limit: int
 ) -> list[Delivery]:
@@ -303,11 +298,8 @@ async def select_deliveries(
     A state is `waiting`, `sent` or `failed`.
     """
     return await Rows(connection, Delivery).all(
-        """
-        SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at, '[]'::jsonb AS responses
-          FROM outbox o
-          LEFT JOIN catalog_events e ON e.id = o.ref_id
+        f"""
+        {_DELIVERIES.format(responses="'[]'::jsonb")}
          WHERE o.topic = 'webhooks' AND o.lane = %(webhook_id)s
            AND (%(before)s::bigint IS NULL OR o.id < %(before)s)
            AND (%(state)s::text IS NULL OR %(state)s =
@@ -324,12 +316,8 @@ async def select_delivery(
     connection: Connection, webhook_id: int, message_id: int
 ) -> Delivery | None:
     return await Rows(connection, Delivery).first(
-        """
-        SELECT o.id, o.ref_id AS event_id, e.kind, o.attempts, o.last_error, o.created_at,
-               o.due_at AS next_attempt_at, o.sent_at, o.given_up_at,
-               coalesce(o.responses, '[]') AS responses
-          FROM outbox o
-          LEFT JOIN catalog_events e ON e.id = o.ref_id
+        f"""
+        {_DELIVERIES.format(responses="coalesce(o.responses, '[]')")}
          WHERE o.topic = 'webhooks' AND o.lane = %s AND o.id = %s
         """,
         (webhook_id, message_id),

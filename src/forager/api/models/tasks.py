@@ -26,11 +26,11 @@ from forager.hints import render
 from forager.settings.crawling import RenderMode
 from forager.tasks import holds, task
 from forager.tasks import service as tasks
-from forager.tasks.imports import wish_of
+from forager.tasks.imports import request_of
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.task import Hold
-from forager.tasks.tracking_request import BadLine, Terms, Wish
+from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
 MAX_TRACKED = 10_000
 
@@ -141,7 +141,7 @@ class TrackOrder(Order):
         every = interval_of(self.every)
         return Terms(self.priority, every, self.popularity, self.at, self.max_retries, self.render)
 
-    def wishes(self) -> list[Wish | BadLine]:
+    def wishes(self) -> list[TrackRequest | BadLine]:
         return [_wish(number, item) for number, item in enumerate(self.items)]
 
 
@@ -163,7 +163,7 @@ class TrackedTask(View):
     url: str = Field(description="As given in the request.")
 
     @classmethod
-    def build(cls, wish: Wish, task_id: int) -> TrackedTask:
+    def build(cls, wish: TrackRequest, task_id: int) -> TrackedTask:
         return cls(item=wish.line, id=task_id, url=storable(wish.url))
 
 
@@ -309,6 +309,6 @@ class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
         )
 
 
-def _wish(number: int, item: Any) -> Wish | BadLine:
+def _wish(number: int, item: Any) -> TrackRequest | BadLine:
     text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-    return wish_of(number, item, storable(text))
+    return request_of(number, item, storable(text))

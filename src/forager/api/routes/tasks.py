@@ -37,7 +37,7 @@ from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
-from forager.tasks.tracking_request import BadLine, Wish
+from forager.tasks.tracking_request import BadLine, TrackRequest
 
 router = APIRouter(tags=["tasks"])
 
@@ -61,7 +61,7 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
 
     async def add(here: Services) -> TrackResult:
         refused: list[BadLine] = []
-        tracked = await here.tasks.track_wishes(
+        tracked = await here.tasks.track_requests(
             wishes,
             terms=terms,
             allow_private=order.allow_private,
@@ -83,8 +83,8 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
     return await once.do(add, status=201)
 
 
-async def _tasks_of(here: Services, wishes: list[Wish | BadLine]) -> list[TrackedTask]:
-    kept = [wish for wish in wishes if isinstance(wish, Wish)]
+async def _tasks_of(here: Services, wishes: list[TrackRequest | BadLine]) -> list[TrackedTask]:
+    kept = [wish for wish in wishes if isinstance(wish, TrackRequest)]
     ids = await here.tasks.ids_of([wish.url for wish in kept])
     return [
         TrackedTask.build(wish, task_id)

@@ -9,7 +9,6 @@ and checks that the segment is not being deleted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from psycopg.sql import SQL, Identifier
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 
 # The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
 # closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
@@ -42,6 +41,9 @@ COLUMNS: LiteralString = f"""
     (SELECT count(*) FROM archive_references WHERE segment = s.name) AS "references"
 """
 
+_GROWTHS = RowArrays("g", segment="text", end_offset="bigint", records="bigint")
+_REFS = RowArrays("r", segment="text", start="bigint", length="bigint")
+
 
 # --- for writers of segments; these fetch nothing, so they can be part of a pipeline --------
 
@@ -63,19 +65,15 @@ async def register_segment(
 async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> None:
     """Say how long segments are now; part of the commit that refers to the new records."""
     await connection.execute(
-        """
+        f"""
         UPDATE archive_segments s
-           SET bytes = greatest(s.bytes, g.until),
-               records = s.records + g.added,
+           SET bytes = greatest(s.bytes, g.end_offset),
+               records = s.records + g.records,
                written_at = now()
-          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS g (name, until, added)
-         WHERE s.name = g.name
+          FROM {_GROWTHS}
+         WHERE s.name = g.segment
         """,
-        (
-            [growth.segment for growth in growths],
-            [growth.end for growth in growths],
-            [growth.records for growth in growths],
-        ),
+        _GROWTHS.values(growths, end_offset="end"),
     )
 
 
@@ -244,12 +242,6 @@ async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> 
     return await cursor.fetchone() is not None
 
 
-async def select_now(connection: Connection) -> datetime:
-    now = await Values(connection).first("SELECT now()")
-    assert isinstance(now, datetime)
-    return now
-
-
 # --- deleting ------------------------------------------------------------------------------------
 
 
@@ -316,19 +308,15 @@ async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef])
     return await execute_for_each(
         connection,
         await referring_tables(connection),
-        """
-        UPDATE {table} t
+        f"""
+        UPDATE {{table}} t
            SET segment = NULL, segment_offset = NULL, segment_length = NULL
-          FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) AS r (name, place, size)
-         WHERE t.segment = r.name
-           AND t.segment_offset = r.place
-           AND t.segment_length = r.size
+          FROM {_REFS}
+         WHERE t.segment = r.segment
+           AND t.segment_offset = r.start
+           AND t.segment_length = r.length
         """,
-        (
-            [ref.segment for ref in refs],
-            [ref.offset for ref in refs],
-            [ref.length for ref in refs],
-        ),
+        _REFS.values(refs, start="offset"),
     )
 
 

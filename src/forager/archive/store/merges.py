@@ -181,7 +181,7 @@ async def keep_segments(connection: Connection, names: Sequence[str], *, seconds
 
 
 async def close_abandoned(connection: Connection, owner: str, *, seconds: float) -> int:
-    """Give up merges that are not finished after so long; the clean-up deletes them then."""
+    """Give up merges that are not finished in this time; the clean-up deletes them."""
     cursor = await connection.execute(
         """
         UPDATE archive_segments
@@ -212,19 +212,20 @@ async def count_unmoved(connection: Connection, place: str) -> int:
     return int(value or 0)
 
 
-async def select_unmoved(
-    connection: Connection, place: str, *, after: str, limit: int
+async def select_movable(
+    connection: Connection, place: str, *, is_moved: bool, after: str, limit: int
 ) -> list[MovableSegment]:
-    """Segments of which no copy in that place was checked, by name."""
+    """Segments of which that place has, or does not have, a checked copy; by name."""
     return await Rows(connection, MovableSegment).all(
         f"""
         SELECT s.name, s.bytes, {MAY_BE_WRITTEN} AS open
           FROM archive_segments s
-         WHERE s.going_at IS NULL AND s.moved_to IS DISTINCT FROM %s AND s.name > %s
+         WHERE s.going_at IS NULL AND (s.moved_to IS NOT DISTINCT FROM %(place)s) = %(is_moved)s
+           AND s.name > %(after)s
          ORDER BY s.name
-         LIMIT %s
+         LIMIT %(limit)s
         """,
-        (place, after, limit),
+        {"place": place, "is_moved": is_moved, "after": after, "limit": limit},
     )
 
 
@@ -242,19 +243,4 @@ async def mark_unmoved(connection: Connection, names: Sequence[str], place: str)
     await connection.execute(
         "UPDATE archive_segments SET moved_to = NULL WHERE name = ANY(%s) AND moved_to = %s",
         (list(names), place),
-    )
-
-
-async def select_moved(
-    connection: Connection, place: str, *, after: str, limit: int
-) -> list[MovableSegment]:
-    """Segments of which a place had a checked copy, by name."""
-    return await Rows(connection, MovableSegment).all(
-        """
-        SELECT name, bytes, false AS open FROM archive_segments
-         WHERE going_at IS NULL AND moved_to = %s AND name > %s
-         ORDER BY name
-         LIMIT %s
-        """,
-        (place, after, limit),
     )

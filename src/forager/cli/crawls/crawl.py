@@ -17,7 +17,7 @@ import typer
 from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
-from forager.cli.options import AsJson, JobId, flags_of
+from forager.cli.options import AsJson, JobId, flags_of, option
 from forager.cli.output import note, say, show_json, show_table
 from forager.cli.running import StoppedAtOnce, with_database
 from forager.demo import PORT
@@ -51,27 +51,16 @@ def _crawl(
     context: typer.Context,
     urls: Urls = None,
     *,
-    file: Annotated[
-        Path | None, typer.Option(help="Read start URLs from a file, one per line (- for stdin).")
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Start from a saved template; URLs and flags given here replace its values.",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Name of the source.", show_default="the host")
-    ] = None,
-    priority: Annotated[int, typer.Option(help="Higher runs first.")] = 0,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Enqueue the crawl for a worker and exit.")
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="List the first URLs and what robots.txt says, and exit."),
-    ] = False,
+    file: Path | None = option("Read start URLs from a file, one per line (- for stdin)."),
+    template: str | None = option(
+        "Start from a saved template; URLs and flags given here replace its values.", metavar="NAME"
+    ),
+    source: str | None = option("Name of the source.", show_default="the host"),
+    priority: int = option("Higher runs first.", default=0),
+    detach: bool = option("Enqueue the crawl for a worker and exit.", "--detach", default=False),
+    dry_run: bool = option(
+        "List the first URLs and what robots.txt says, and exit.", "--dry-run", default=False
+    ),
     as_json: AsJson = False,
     options: dict[str, Any],
 ) -> None:
@@ -359,12 +348,10 @@ EXAMPLE = "ledger balance"
 
 def demo(
     context: typer.Context,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Only serve the site, until Ctrl-C.")
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on loopback; a free one if it is taken.")
-    ] = PORT,
+    serve: bool = option("Only serve the site, until Ctrl-C.", "--serve", default=False),
+    port: int = option(
+        "Port on loopback; a free one if it is taken.", default=PORT, min=0, max=65535
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Crawl the small documentation site bundled with Forager, served on loopback."""

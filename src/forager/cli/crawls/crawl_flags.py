@@ -29,9 +29,7 @@ class RequestOptions:
     """Options of a single request."""
 
     user_agent: str | None = option("User agent to send.", show_default="setting")
-    header: Annotated[
-        list[str] | None, typer.Option(help="Send a header, 'Name: value' (repeatable).")
-    ] = None
+    header: list[str] | None = option("Send a header, 'Name: value' (repeatable).")
     proxy: str | None = option("Fetch through this http://, https:// or socks5:// proxy.")
     allow_private: AllowPrivate = False
 

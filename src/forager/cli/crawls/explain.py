@@ -10,17 +10,15 @@ import typer
 from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
-from forager.cli.options import AsJson, grouped
+from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import counted, say, short_time, show_json, write
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, with_database
 
 if TYPE_CHECKING:
     from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
     from forager.crawl.explain.outlook import Outlook
     from forager.crawl.explain.probe import Probe
-    from forager.db.database import Database
     from forager.render.renderer import RenderedPage
-    from forager.settings import Settings
 
 
 @grouped
@@ -28,16 +26,13 @@ def fetch(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL to fetch.")],
     request: RequestOptions,
-    body: Annotated[bool, typer.Option("--body", help="Print the body and nothing else.")] = False,
-    render: Annotated[
-        bool, typer.Option("--render", help="Render the page in a browser, and show that page.")
-    ] = False,
-    screenshot: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write a picture of the rendered page to this file (PNG).", dir_okay=False
-        ),
-    ] = None,
+    body: bool = option("Print the body and nothing else.", "--body", default=False),
+    render: bool = option(
+        "Render the page in a browser, and show that page.", "--render", default=False
+    ),
+    screenshot: Path | None = option(
+        "Write a picture of the rendered page to this file (PNG).", dir_okay=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show headers, timing, redirects and the robots.txt decision."""
@@ -143,30 +138,6 @@ def _show_response(result: Probe) -> None:
             say(f"  {name.replace('_', ' ')}: {value}")
 
 
-def explain(
-    context: typer.Context,
-    url: Annotated[str, typer.Argument(help="URL to look up.")],
-    job: Annotated[
-        str | None,
-        typer.Option(help="Job to look in.", show_default="the latest job with this URL"),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
-    from forager.archive.options import archive_options
-    from forager.crawl.explain import explanation
-    from forager.jobs.queue import Queue
-
-    async def ask(database: Database, settings: Settings) -> Explanation:
-        queue = Queue(database, settings)
-        job_id = await queue.resolve(job) if job else None
-        archive = archive_options(settings).open()
-        return await explanation.explain(database, queue, url, job_id=job_id, archive=archive)
-
-    found = with_database(context, ask)
-    return show_json(found) if as_json else _show(found)
-
-
 def _show(explanation: Explanation) -> None:
     _show_fate(explanation)
     _show_outlook(explanation.outlook)
@@ -176,6 +147,23 @@ def _show(explanation: Explanation) -> None:
     if explanation.content is not None:
         say(f"main content found by {explanation.content.chosen_by}", "bold")
         show_removed(explanation.content.removed)
+
+
+@answers(_show)
+async def explain(
+    here: Here,
+    url: Annotated[str, typer.Argument(help="URL to look up.")],
+    job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
+) -> object:
+    """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
+    from forager.archive.options import archive_options
+    from forager.crawl.explain import explanation
+    from forager.jobs.queue import Queue
+
+    queue = Queue(here.database, here.settings)
+    job_id = await queue.resolve(job) if job else None
+    archive = archive_options(here.settings).open()
+    return await explanation.explain(here.database, queue, url, job_id=job_id, archive=archive)
 
 
 def _show_fate(explanation: Explanation) -> None:

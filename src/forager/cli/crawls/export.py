@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import Force
+from forager.cli.options import Force, option
 from forager.cli.output import (
     STDOUT,
     Steps,
@@ -22,12 +22,15 @@ from forager.cli.output import (
 from forager.cli.running import with_database
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, NotFound
+from forager.hints import Hint, action
 
 if TYPE_CHECKING:
+    from forager.archive.reader import ExportReport
     from forager.archive.record import Codec
-    from forager.crawl.export.export import Export, Exported
+    from forager.crawl.export.export import Export
     from forager.db.database import Database
+    from forager.documents.export import PageExport
     from forager.settings import Settings
 
 
@@ -51,48 +54,38 @@ def export(
         str,
         typer.Argument(
             metavar="JOB|SOURCE",
-            help="Job ID or a unique prefix; for markdown, llms and llms-full a source.",
+            help="Job ID or a unique prefix; for markdown, llms and llms-full also a source.",
         ),
     ],
-    format_: Annotated[
-        Format, typer.Option("--format", "-f", help="Output format.")
-    ] = Format.JSONL,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Output file; - for standard output. With"
-            " --format markdown, a name without .jsonl is a folder.",
-        ),
-    ] = STDOUT,
-    outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
-    ] = None,
-    body: Annotated[
-        bool,
-        typer.Option(
-            "--body",
-            help="Add each response body as the server sent it, such as HTML (jsonl, parquet).",
-        ),
-    ] = False,
-    generation: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=2**31 - 1, help="Generation of the source.", show_default="published"
-        ),
-    ] = None,
+    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
+    output: str = option(
+        "Output file; - for standard output. With"
+        " --format markdown, a name without .jsonl is a folder.",
+        "--output",
+        "-o",
+        default=STDOUT,
+        metavar="FILE",
+    ),
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    body: bool = option(
+        "Add each response body as the server sent it, such as HTML (jsonl, parquet).",
+        "--body",
+        default=False,
+    ),
+    generation: int | None = option(
+        "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
+    ),
     force: Force = False,
 ) -> None:
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
 
-    Or export the pages of a source as markdown: a folder of files or JSON lines (markdown), a list
-    of links (llms), one text (llms-full). A file appears only when it is complete.
+    Or export the pages of a source, or of the generation that a job built, as markdown: a folder of
+    files or JSON lines (markdown), a list of links (llms), one text (llms-full). A file appears
+    only when it is complete.
     """
     if format_ in PAGE_FORMATS:
         if body or outcome:
-            raise InvalidInput("--body and --outcome are for the exports of a job")
+            raise InvalidInput("--body and --outcome are for jsonl, parquet and warc")
         return _export_pages(context, job, format_, output, generation, force=force)
     if generation is not None:
         raise InvalidInput("--generation is for markdown, llms and llms-full")
@@ -101,17 +94,17 @@ def export(
 
 def _export_pages(
     context: typer.Context,
-    source: str,
+    name: str,
     format_: Format,
     output: str,
     number: int | None,
     *,
     force: bool,
 ) -> None:
-    from forager.documents.export import PageFormat, export_folder, export_parts, open_export
+    from forager.documents.export import PageFormat, export_folder, export_parts
 
-    async def write(database: Database, _: Settings) -> int:
-        export = await open_export(database, source, number)
+    async def write(database: Database, settings: Settings) -> int:
+        export = await pages_of(database, settings, name, number)
         with Steps("exporting", export.pages) as steps:
             if format_ is Format.MARKDOWN and output != STDOUT and not output.endswith(".jsonl"):
                 return await export_folder(
@@ -129,6 +122,30 @@ def _export_pages(
     except BrokenPipeError:
         return silence_stdout()
     return note(f"{counted(pages, 'page')} written to {_place(output)}.")
+
+
+async def pages_of(
+    database: Database, settings: Settings, name: str, number: int | None
+) -> PageExport:
+    """The pages of a source, or of a job if no source has this name."""
+    from forager.documents.export import job_export, open_export
+    from forager.jobs.queue import Queue
+
+    try:
+        return await open_export(database, name, number)
+    except NotFound as no_source:
+        try:
+            job_id = await Queue(database, settings).resolve(name)
+        except NotFound:
+            raise NotFound(
+                f"there is no source or job {name}",
+                hint=Hint("{} and {} list them.", action("sources list"), action("jobs list")),
+            ) from None
+        except InvalidInput:  # not an id, or the beginning of several
+            raise no_source from None
+    if number is not None:
+        raise InvalidInput("--generation is for a source: a job builds one generation")
+    return await job_export(database, job_id)
 
 
 def _export_job(
@@ -160,7 +177,7 @@ def _export_job(
 
 async def _export(
     database: Database, settings: Settings, job: str, wanted: Export, output: str, *, force: bool
-) -> Exported:
+) -> ExportReport:
     from forager.archive.options import archive_options
     from forager.crawl.export.export import export_job, export_size
     from forager.jobs.lifecycle import Status
@@ -189,7 +206,7 @@ def _place(output: str) -> str:
     return "standard output" if output == STDOUT else output
 
 
-def _report(exported: Exported, output: str) -> None:
+def _report(exported: ExportReport, output: str) -> None:
     note(f"{counted(exported.written, 'record')} written to {_place(output)}.")
     if exported.missed:
         complain(

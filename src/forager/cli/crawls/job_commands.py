@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forager.cli import output
 from forager.cli.crawls.jobs import app
 from forager.cli.failures import OK, complain
-from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes
+from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes, option
 from forager.cli.output import (
     Columns,
     counted,
     note,
     on_one_line,
-    show_json,
-    show_list,
     show_rows,
 )
-from forager.cli.running import confirm, with_database, with_queue
+from forager.cli.running import Here, answers, confirm, lists, with_services
 from forager.crawl.settlement import Outcome, UrlSort
 from forager.errors import ForagerError
 
 if TYPE_CHECKING:
     from forager.crawl.settlement import SettledUrl
-    from forager.db.cursor import Page
-    from forager.db.database import Database
     from forager.hints import Hint
     from forager.jobs.job import Job
     from forager.jobs.queue import Queue
-    from forager.settings import Settings
+    from forager.jobs.workers import Worker
 
 
 Move = Callable[..., Coroutine[Any, Any, "Job"]]
@@ -89,28 +85,21 @@ def retry(
 
 
 @app.command("retry-failed")
-def retry_failed(
-    context: typer.Context,
+@answers(
+    lambda done: f"{done.job.id} is {done.job.shown_status}: {counted(done.urls, 'URL')}",
+    document=lambda done: {"job": done.job, "urls": done.urls},
+)
+async def retry_failed(
+    here: Here,
     job_id: JobId,
-    reason: Annotated[
-        list[str] | None, typer.Option(help="Only URLs with this reason (repeatable).")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    reason: list[str] | None = option("Only URLs with this reason (repeatable)."),
+) -> object:
     """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
     from forager.access.caller import LOCAL
-    from forager.crawl.admission import RetriedUrls
     from forager.crawl.admission import retry_failed as start
-    from forager.jobs.queue import Queue
 
-    async def ask(database: Database, settings: Settings) -> RetriedUrls:
-        job = await Queue(database, settings).resolve(job_id)
-        return await start(database, settings, LOCAL, job, reason or ())
-
-    done = with_database(context, ask)
-    if as_json:
-        return show_json({"job": done.job, "urls": done.urls})
-    return output.say(f"{done.job.id} is {done.job.shown_status}: {counted(done.urls, 'URL')}")
+    job = await here.queue.resolve(job_id)
+    return await start(here.database, here.settings, LOCAL, job, reason or ())
 
 
 def _move_all(
@@ -126,7 +115,7 @@ def _move_all(
     async def move_each(queue: Queue) -> list[Moved]:
         return [await _move_one(queue, choose(queue), text, reason) for text in ids]
 
-    results = with_queue(context, move_each)
+    results = with_services(context, lambda here: move_each(here.queue))
     if as_json:
         output.show_page(results, None)
     for result in results:
@@ -155,74 +144,73 @@ def _person() -> str:
         return "user"
 
 
-@app.command()
-def pages(
-    context: typer.Context,
-    job_id: JobId,
-    outcome: Annotated[
-        list[Outcome] | None, typer.Option(help="Only URLs with this outcome (repeatable).")
-    ] = None,
-    reason: Annotated[str | None, typer.Option(help="Only URLs with this reason.")] = None,
-    status: Annotated[int | None, typer.Option(help="Only URLs with this HTTP status.")] = None,
-    contains: Annotated[str | None, typer.Option(help="Only URLs that contain this text.")] = None,
-    sort: Annotated[UrlSort | None, typer.Option(help="Sort up to 100,000 URLs.")] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Largest or newest first.")] = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the outcomes of the URLs of a job."""
-    from forager.crawl.export.export import row_of
-    from forager.crawl.url_lists import UrlFilter, list_settled
-    from forager.jobs.queue import Queue
-
-    async def ask(database: Database, settings: Settings) -> Page[SettledUrl]:
-        job = await Queue(database, settings).resolve(job_id)
-        wanted = UrlFilter(
-            outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
-        )
-        return await list_settled(
-            database, job, wanted, sort=sort, descending=reverse, cursor=cursor, limit=limit
-        )
-
-    page = with_database(context, ask)
-    return show_list(
-        page, as_json, _PAGE_COLUMNS, none="No URL of this job is settled so.", document=row_of
-    )
-
-
-@app.command()
-def workers(context: typer.Context, as_json: AsJson = False) -> None:
-    """List workers that are or recently were active."""
-    from forager.jobs.workers import list_workers
-
-    found = with_database(context, lambda db, _: list_workers(db))
-    if as_json:
-        return show_json({"items": found})
-    if not found:
-        return note("There are no workers. `forager worker` or `forager up` runs one.")
-    return show_rows(
-        {
-            "ID": "id",
-            "ROLE": "role",
-            "STATE": "state",
-            "REGION": "region",
-            "RENDERS": lambda each: "yes" if each.renders else "",
-            "HOST": "host",
-            "PID>": "pid",
-            "SEEN": "last_seen",
-            "NOTE": "note",
-        },
-        found,
-    )
-
-
 _PAGE_COLUMNS: Columns = {
     "OUTCOME": "outcome",
     "HTTP>": "http_status",
     "WHY…": lambda each: on_one_line(each.detail or each.reason or ""),
     "URL…": "url",
 }
+
+
+def _row(page: SettledUrl) -> dict[str, Any]:
+    from forager.crawl.export.export import row_of
+
+    return row_of(page)
+
+
+@app.command()
+@lists(_PAGE_COLUMNS, none="No URL of this job is settled so.", document=_row)
+async def pages(
+    here: Here,
+    job_id: JobId,
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    reason: str | None = option("Only URLs with this reason."),
+    status: int | None = option("Only URLs with this HTTP status."),
+    contains: str | None = option("Only URLs that contain this text."),
+    sort: UrlSort | None = option("Sort up to 100,000 URLs."),
+    reverse: bool = option("Largest or newest first.", "--reverse", default=False),
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List the outcomes of the URLs of a job."""
+    from forager.crawl.url_lists import UrlFilter, list_settled
+    from forager.jobs.queue import Queue
+
+    job = await Queue(here.database, here.settings).resolve(job_id)
+    wanted = UrlFilter(
+        outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
+    )
+    return await list_settled(
+        here.database, job, wanted, sort=sort, descending=reverse, cursor=cursor, limit=limit
+    )
+
+
+_WORKER_COLUMNS: Columns = {
+    "ID": "id",
+    "ROLE": "role",
+    "STATE": "state",
+    "REGION": "region",
+    "RENDERS": lambda each: "yes" if each.renders else "",
+    "HOST": "host",
+    "PID>": "pid",
+    "SEEN": "last_seen",
+    "NOTE": "note",
+}
+
+
+def _show_workers(found: Sequence[Worker]) -> None:
+    if not found:
+        return note("There are no workers. `forager worker` or `forager up` runs one.")
+    return show_rows(_WORKER_COLUMNS, found)
+
+
+@app.command()
+@answers(_show_workers, document=lambda found: {"items": found})
+async def workers(here: Here) -> object:
+    """List workers that are or recently were active."""
+    from forager.jobs.workers import list_workers
+
+    return await list_workers(here.database)
 
 
 __all__ = ["app"]

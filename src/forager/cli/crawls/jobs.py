@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forager.cli import output
-from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of
+from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of, option
 from forager.cli.output import counted, distance, duration, long_time, on_one_line
-from forager.cli.running import confirm, run, with_queue
+from forager.cli.running import Here, answers, confirm, run, with_services
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
@@ -38,28 +38,26 @@ def shown_status(job: Job) -> tuple[str, str]:
 @app.command("list")
 def list_jobs(
     context: typer.Context,
-    status: Annotated[
-        list[Status] | None, typer.Option(help="Only jobs in this state (repeatable).")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind.")] = None,
-    source: Annotated[str | None, typer.Option(help="Only jobs of this source.")] = None,
+    status: list[Status] | None = option("Only jobs in this state (repeatable)."),
+    kind: str | None = option("Only jobs of this kind."),
+    source: str | None = option("Only jobs of this source."),
     limit: Limit = 50,
-    cursor: Annotated[str | None, typer.Option(help="Return results after this cursor.")] = None,
+    cursor: str | None = option("Return results after this cursor."),
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
-    page = with_queue(
+    page = with_services(
         context,
-        lambda queue: queue.list_jobs(
+        lambda here: here.queue.list_jobs(
             statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
         ),
     )
     if as_json:
-        output.show_page(page.items, page.next_cursor)
-        return
+        return output.show_page(page.items, page.next_cursor)
     if page.items:
         output.show_rows(_used_columns(page.items), page.items)
-    _say_what_is_missing(page.items, page.next_cursor, filtered=bool(status or kind or source))
+    filtered = bool(status or kind or source)
+    return _say_what_is_missing(page.items, page.next_cursor, filtered=filtered)
 
 
 def _note(job: Job) -> str:
@@ -190,7 +188,7 @@ def events(
     context: typer.Context,
     job_id: JobId,
     limit: Limit = 100,
-    cursor: Annotated[int, typer.Option(min=0, help="Return results after this cursor.")] = 0,
+    cursor: int = option("Return results after this cursor.", default=0, min=0),
     as_json: AsJson = False,
 ) -> None:
     """List a job's history, oldest first."""
@@ -201,29 +199,19 @@ def events(
         cut = page and await queue.events(found, after=page[-1].id, limit=1)
         return page, page[-1].id if cut else None
 
-    page, next_cursor = with_queue(context, ask)
+    page, next_cursor = with_services(context, lambda here: ask(here.queue))
     if as_json:
-        output.show_page(page, next_cursor)
-        return
+        return output.show_page(page, next_cursor)
     if page:
         output.show_rows(_EVENT_COLUMNS, page)
     else:
         output.note("No events after this one.")
     if next_cursor is not None:
         output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
+    return None
 
 
-@app.command()
-def work(context: typer.Context, as_json: AsJson = False) -> None:
-    """Count jobs by state, with their remaining work."""
-
-    async def ask(queue: Queue) -> dict[str, Any]:
-        return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}
-
-    answer = with_queue(context, ask)
-    if as_json:
-        output.show_json(answer)
-        return
+def _show_work(answer: dict[str, Any]) -> None:
     left = {row.status: row for row in answer["pending_work"]}
     rows = [
         (
@@ -238,14 +226,19 @@ def work(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@answers(_show_work)
+async def work(here: Here) -> object:
+    """Count jobs by state, with their remaining work."""
+    queue = here.queue
+    return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}
+
+
+@app.command()
 def prune(
     context: typer.Context,
-    older_than_days: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=36500, help="Delete jobs older than this many days.", show_default="setting"
-        ),
-    ] = None,
+    older_than_days: float | None = option(
+        "Delete jobs older than this many days.", min=0, max=36500, show_default="setting"
+    ),
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -253,7 +246,7 @@ def prune(
     settings = flags_of(context).load()
     days = settings.prune_after_days if older_than_days is None else older_than_days
     confirm(f"Delete all finished jobs older than {days:g} days?", yes=yes)
-    deleted = with_queue(context, lambda queue: queue.prune(older_than=days * 86400))
+    deleted = with_services(context, lambda here: here.queue.prune(older_than=days * 86400))
     if as_json:
         output.show_json({"deleted": deleted})
     else:

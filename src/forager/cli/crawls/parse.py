@@ -13,7 +13,7 @@ from urllib.parse import quote
 import typer
 
 from forager.cli.crawls.crawl_flags import RequestOptions
-from forager.cli.options import AsJson, grouped
+from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
 from forager.cli.running import with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
@@ -63,15 +63,9 @@ def parse(
     page: Annotated[
         str, typer.Argument(metavar="FILE_OR_URL", help="A file (- for stdin), or a URL.")
     ],
-    url: Annotated[
-        str | None,
-        typer.Option(help="The URL of the file.", show_default="http://localhost/ and its name"),
-    ] = None,
-    kind: Annotated[Kind, typer.Option(help="What to extract.")] = Kind.DOCUMENT,
-    source: Annotated[
-        str | None,
-        typer.Option(help="Remove boilerplate learned for this source, and list it."),
-    ] = None,
+    url: str | None = option("The URL of the file.", show_default="http://localhost/ and its name"),
+    kind: Kind = option("What to extract.", default=Kind.DOCUMENT),
+    source: str | None = option("Remove boilerplate learned for this source, and list it."),
     *,
     request: RequestOptions,
     as_json: AsJson = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from forager.cli.options import AsJson, Cursor, flags_of
+from forager.cli.options import AsJson, Cursor, flags_of, option
 from forager.cli.output import (
     Steps,
     clean,
@@ -46,7 +46,7 @@ class What(StrEnum):
 
 def reindex(
     context: typer.Context,
-    only: Annotated[What | None, typer.Option(help="Rebuild only this index.")] = None,
+    only: What | None = option("Rebuild only this index."),
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the indexes of the search engine from PostgreSQL.
@@ -125,20 +125,12 @@ def search(
         list[str],
         typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
     ],
-    source: Annotated[
-        str | None, typer.Option(help="Only in this source; `python` includes `python@3.13`.")
-    ] = None,
-    generation: Annotated[
-        int | None, typer.Option(min=1, max=2**31 - 1, help="Search this generation of the source.")
-    ] = None,
-    path: Annotated[str | None, typer.Option(help="Only pages whose path has this prefix.")] = None,
-    language: Annotated[
-        str | None, typer.Option(help="Only pages in this language, such as en.")
-    ] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Only sections of this kind.")] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=MAX_HITS, help="Maximum number of results.")
-    ] = 10,
+    source: str | None = option("Only in this source; `python` includes `python@3.13`."),
+    generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
+    path: str | None = option("Only pages whose path has this prefix."),
+    language: str | None = option("Only pages in this language, such as en."),
+    kind: Kind | None = option("Only sections of this kind."),
+    limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
@@ -232,17 +224,13 @@ def _place(hit: Hit) -> str:
 def read(
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
-    source: Annotated[
-        str | None, typer.Option(help="Source to read from.", show_default="the one fetched last")
-    ] = None,
-    generation: Annotated[
-        int | None,
-        typer.Option(min=1, help="Generation of the source.", show_default="the published one"),
-    ] = None,
-    section: Annotated[
-        str | None,
-        typer.Option(help="Only this section and those below it: an anchor, heading or name."),
-    ] = None,
+    source: str | None = option("Source to read from.", show_default="the one fetched last"),
+    generation: int | None = option(
+        "Generation of the source.", min=1, show_default="the published one"
+    ),
+    section: str | None = option(
+        "Only this section and those below it: an anchor, heading or name."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Print the published markdown of a page, or of one of its sections."""

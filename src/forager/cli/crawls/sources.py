@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forager.cli.crawls import source_views as views
-from forager.cli.options import AsJson, Cursor, Limit, Yes
-from forager.cli.output import counted, note, say, show_json, show_list
-from forager.cli.running import confirm, with_database
+from forager.cli.options import AsJson, Cursor, Limit, Yes, argument, option
+from forager.cli.output import counted, note, say, show_json
+from forager.cli.running import Here, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,12 +29,11 @@ SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 def apply(
     context: typer.Context,
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"),
-    ] = None,
+    file: Path | None = argument(
+        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
+    ),
     yes: Yes = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and exit.")] = False,
+    dry_run: bool = option("Show the plan and exit.", "--dry-run", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Create or update the sources that a file declares, and crawl them.
@@ -99,184 +98,148 @@ Number = Annotated[
 ]
 
 
+def _listed(row: DocumentRow) -> dict[str, Any]:
+    return {
+        "url": row.url,
+        "path": row.path,
+        "title": row.title,
+        "language": row.language,
+        "source_id": row.source_id,
+        "content_hash": row.content_hash.hex(),
+        "fetched_at": row.fetched_at,
+    }
+
+
 @app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
+@lists(views.SOURCE_COLUMNS, none="There are no sources. `forager crawl URL` makes one.")
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List sources with their published generation."""
     from forager.documents.sources import list_sources
 
-    page = with_database(context, lambda db, _: list_sources(db, cursor=cursor, limit=limit))
-    return show_list(
-        page,
-        as_json,
-        views.SOURCE_COLUMNS,
-        none="There are no sources. `forager crawl URL` makes one.",
-    )
+    return await list_sources(here.database, cursor=cursor, limit=limit)
 
 
 @app.command()
-def show(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+@answers(views.show_source)
+async def show(here: Here, source: SourceId) -> object:
     """Show one source."""
     from forager.documents.sources import get_source
 
-    found = with_database(context, lambda db, _: get_source(db, source))
-    return show_json(found) if as_json else views.show_source(found)
+    return await get_source(here.database, source)
 
 
 @app.command()
-def pages(
-    context: typer.Context,
+@lists(views.PAGE_COLUMNS, document=_listed)
+async def pages(
+    here: Here,
     source: SourceId,
-    path: Annotated[str, typer.Option(help="Only paths with this prefix.")] = "",
+    path: str = option("Only paths with this prefix.", default=""),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List the published pages of a source by path; a cursor stays in its generation."""
     from forager.documents.reader import list_documents
 
-    page = with_database(
-        context, lambda db, _: list_documents(db, source, path=path, cursor=cursor, limit=limit)
-    )
-    return show_list(page, as_json, views.PAGE_COLUMNS, document=_listed)
+    return await list_documents(here.database, source, path=path, cursor=cursor, limit=limit)
 
 
 @app.command()
-def generations(
-    context: typer.Context,
-    source: SourceId,
-    limit: Limit = 20,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+@lists(views.GENERATION_COLUMNS)
+async def generations(
+    here: Here, source: SourceId, limit: Limit = 20, cursor: Cursor = None
+) -> object:
     """List the generations of a source, newest first."""
     from forager.documents.sources import list_generations
 
-    page = with_database(
-        context, lambda db, _: list_generations(db, source, cursor=cursor, limit=limit)
-    )
-    return show_list(page, as_json, views.GENERATION_COLUMNS)
+    return await list_generations(here.database, source, cursor=cursor, limit=limit)
 
 
 @app.command()
-def diff(
-    context: typer.Context,
+@answers(views.show_diff)
+async def diff(
+    here: Here,
     source: SourceId,
-    old: Annotated[
-        int | None,
-        typer.Argument(metavar="[OLD]", min=1, help="Default: the generation NEW is based on."),
-    ] = None,
-    new: Annotated[
-        int | None, typer.Argument(metavar="[NEW]", min=1, help="Default: the published one.")
-    ] = None,
-    sections: Annotated[
-        bool, typer.Option("--sections", help="Show the changed sections as unified diffs.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Maximum number of pages to show.")
-    ] = 10_000,
-    as_json: AsJson = False,
-) -> None:
+    old: int | None = argument("Default: the generation NEW is based on.", metavar="[OLD]", min=1),
+    new: int | None = argument("Default: the published one.", metavar="[NEW]", min=1),
+    sections: bool = option(
+        "Show the changed sections as unified diffs.", "--sections", default=False
+    ),
+    limit: int = option("Maximum number of pages to show.", default=10_000, min=1, max=1_000_000),
+) -> object:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
     from forager.documents.diff import diff_generations
 
-    found = with_database(
-        context,
-        lambda db, _: diff_generations(db, source, old, new, with_sections=sections, limit=limit),
+    return await diff_generations(
+        here.database, source, old, new, with_sections=sections, limit=limit
     )
-    return show_json(found) if as_json else views.show_diff(found)
 
 
 @app.command()
-def check(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+@answers(views.show_check)
+async def check(here: Here, source: SourceId) -> object:
     """Compare published pages with their archived responses to find lost content."""
     from forager.archive.options import archive_options
-    from forager.documents.check import SourceCheck, check_source
+    from forager.documents.check import check_source
 
-    async def ask(database: Database, settings: Settings) -> SourceCheck:
-        return await check_source(database, archive_options(settings).open(), source)
-
-    found = with_database(context, ask)
-    return show_json(found) if as_json else views.show_check(found)
+    return await check_source(here.database, archive_options(here.settings).open(), source)
 
 
 @app.command()
-def publish(
-    context: typer.Context,
+@answers(views.show_published)
+async def publish(
+    here: Here,
     source: SourceId,
     generation: Number = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Publish even if the quality gate rejected it.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+    force: bool = option("Publish even if the quality gate rejected it.", "--force", default=False),
+) -> object:
     """Publish a generation (default: the newest)."""
     from forager.documents import publication
 
-    done = with_database(
-        context, lambda db, _: publication.publish(db, source, generation, force=force)
-    )
-    return show_json(done) if as_json else views.show_published(done)
+    return await publication.publish(here.database, source, generation, force=force)
 
 
 @app.command()
-def rollback(
-    context: typer.Context, source: SourceId, generation: Number = None, as_json: AsJson = False
-) -> None:
+@answers(views.show_published)
+async def rollback(here: Here, source: SourceId, generation: Number = None) -> object:
     """Publish an older generation again (default: the one published before)."""
     from forager.documents import publication
 
-    done = with_database(context, lambda db, _: publication.roll_back(db, source, generation))
-    return show_json(done) if as_json else views.show_published(done)
+    return await publication.roll_back(here.database, source, generation)
 
 
 @app.command()
-def delete(
-    context: typer.Context, source: SourceId, yes: Yes = False, as_json: AsJson = False
-) -> None:
+@answers(lambda done: f"deleted {done['source_id']}: {done['removed'].generations} generations")
+async def delete(here: Here, source: SourceId, yes: Yes = False) -> object:
     """Delete a source with all its generations. Jobs and archived responses stay."""
-    from forager.documents.cleanup import DocumentCleanup, Removed
+    from forager.documents.cleanup import DocumentCleanup
     from forager.documents.sources import delete_source, get_source
 
-    async def ask(database: Database, _: Settings) -> Removed:
-        found = await get_source(database, source)
-        confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
-        await delete_source(database, source)
-        return await DocumentCleanup(database).delete_abandoned(source)
-
-    removed = with_database(context, ask)
-    if as_json:
-        return show_json({"source_id": source, "removed": removed})
-    return say(f"deleted {source}: {removed.generations} generations")
+    found = await get_source(here.database, source)
+    confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
+    await delete_source(here.database, source)
+    removed = await DocumentCleanup(here.database).delete_abandoned(source)
+    return {"source_id": source, "removed": removed}
 
 
 @app.command()
-def refresh(context: typer.Context, source: SourceId, as_json: AsJson = False) -> None:
+@answers(
+    lambda asked: f"job {asked.job.id}" + ("" if asked.created else " is refreshing it already"),
+    document=lambda asked: {"job_id": asked.job.id, "created": asked.created},
+)
+async def refresh(here: Here, source: SourceId) -> object:
     """Enqueue a crawl of a source with the options of its last crawl."""
     from forager.documents import sources
-    from forager.jobs.kinds import load_kinds
-    from forager.jobs.queue import Enqueued, Queue
 
-    async def ask(database: Database, settings: Settings) -> Enqueued:
-        load_kinds(settings.job_modules)
-        return await sources.refresh(database, Queue(database, settings), source)
-
-    asked = with_database(context, ask)
-    if as_json:
-        return show_json({"job_id": asked.job.id, "created": asked.created})
-    return say(f"job {asked.job.id}" + ("" if asked.created else " is refreshing it already"))
+    return await sources.refresh(here.database, here.queue, source)
 
 
 @app.command()
 def schedule(
     context: typer.Context,
     source: SourceId,
-    every: Annotated[str | None, typer.Option(help="Refresh interval: 30min, 12h, 1d, 1w.")] = None,
-    cron: Annotated[
-        str | None, typer.Option(help="Refresh by a cron expression, in UTC: '30 4 * * *'.")
-    ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Turn the schedule off.")] = False,
+    every: str | None = option("Refresh interval: 30min, 12h, 1d, 1w."),
+    cron: str | None = option("Refresh by a cron expression, in UTC: '30 4 * * *'."),
+    off: bool = option("Turn the schedule off.", "--off", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Set when a source is refreshed; without options, show it."""
@@ -294,31 +257,22 @@ def schedule(
 
 
 @app.command("set")
-def set_(
-    context: typer.Context,
+@answers(views.show_source)
+async def set_(
+    here: Here,
     source: SourceId,
-    keep: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Number of generations to keep.")
-    ] = None,
-    max_shrink: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Maximum drop in pages: 0.2 is 20 %.")
-    ] = None,
-    max_failed: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Maximum failure rate of fetched URLs, from 0 to 1."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    keep: int | None = option("Number of generations to keep.", min=1, max=1000),
+    max_shrink: float | None = option("Maximum drop in pages: 0.2 is 20 %.", min=0, max=1),
+    max_failed: float | None = option(
+        "Maximum failure rate of fetched URLs, from 0 to 1.", min=0, max=1
+    ),
+) -> object:
     """Set how many generations are kept, and the limits of the quality gate."""
     from forager.documents.sources import set_limits
 
-    found = with_database(
-        context,
-        lambda db, _: set_limits(
-            db, source, keep=keep, max_shrink=max_shrink, max_failed=max_failed
-        ),
+    return await set_limits(
+        here.database, source, keep=keep, max_shrink=max_shrink, max_failed=max_failed
     )
-    return show_json(found) if as_json else views.show_source(found)
 
 
 def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
@@ -331,15 +285,3 @@ def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None
     if cron is not None:
         return parse_cron(cron)
     return Schedule() if off else None
-
-
-def _listed(row: DocumentRow) -> dict[str, Any]:
-    return {
-        "url": row.url,
-        "path": row.path,
-        "title": row.title,
-        "language": row.language,
-        "source_id": row.source_id,
-        "content_hash": row.content_hash.hex(),
-        "fetched_at": row.fetched_at,
-    }

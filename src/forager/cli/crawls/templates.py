@@ -17,9 +17,8 @@ from forager.cli.output import (
     say,
     show_facts,
     show_json,
-    show_list,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, lists, with_database
 
 if TYPE_CHECKING:
     from forager.crawl.options import CrawlTemplate
@@ -59,50 +58,6 @@ def _save(
 app.command("save")(with_crawl_flags(_save, after="urls"))
 
 
-@app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
-    """List crawl templates by name."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import list_templates
-
-    page = with_database(
-        context, lambda db, _: list_templates(db, LOCAL, cursor=cursor, limit=limit)
-    )
-    none = "There are no crawl templates. `forager templates save NAME` saves one."
-    return show_list(page, as_json, TEMPLATE_COLUMNS, none=none)
-
-
-@app.command()
-def show(context: typer.Context, name: TemplateName, as_json: AsJson = False) -> None:
-    """Show the URLs and options of a template."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import get_template
-
-    found = with_database(context, lambda db, _: get_template(db, LOCAL, name))
-    if as_json:
-        return show_json(found)
-    options = {name.replace("_", " "): _words(value) for name, value in found.options.items()}
-    return show_facts({"name": found.name, **options, "updated": long_time(found.updated_at)})
-
-
-@app.command()
-def delete(context: typer.Context, name: TemplateName, as_json: AsJson = False) -> None:
-    """Delete a template. Crawls that were started from it stay."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import delete_template
-
-    found = with_database(context, lambda db, _: delete_template(db, LOCAL, name))
-    return show_json(found) if as_json else say(f"deleted template {found.name}")
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {text}" for name, text in value.items())
-    return ", ".join(value) if isinstance(value, list) else str(value)
-
-
 def _urls(template: CrawlTemplate) -> str:
     return _words(template.options.get("urls", []))
 
@@ -114,3 +69,46 @@ def _options(template: CrawlTemplate) -> str:
 TEMPLATE_COLUMNS: Columns = {
     "NAME": "name", "OPTIONS": _options, "UPDATED": "updated_at", "URLS…": _urls,
 }  # fmt: skip
+
+
+@app.command("list")
+@lists(
+    TEMPLATE_COLUMNS, none="There are no crawl templates. `forager templates save NAME` saves one."
+)
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+    """List crawl templates by name."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.templates import list_templates
+
+    return await list_templates(here.database, LOCAL, cursor=cursor, limit=limit)
+
+
+def _show(template: CrawlTemplate) -> None:
+    options = {name.replace("_", " "): _words(value) for name, value in template.options.items()}
+    show_facts({"name": template.name, **options, "updated": long_time(template.updated_at)})
+
+
+@app.command()
+@answers(_show)
+async def show(here: Here, name: TemplateName) -> object:
+    """Show the URLs and options of a template."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.templates import get_template
+
+    return await get_template(here.database, LOCAL, name)
+
+
+@app.command()
+@answers(lambda found: f"deleted template {found.name}")
+async def delete(here: Here, name: TemplateName) -> object:
+    """Delete a template. Crawls that were started from it stay."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.templates import delete_template
+
+    return await delete_template(here.database, LOCAL, name)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {text}" for name, text in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,10 +16,10 @@ from forager.cli.output import (
     say,
     short_time,
     show_json,
-    show_list,
+    show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, lists, with_database, with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
 
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from forager.fetch.domains import Domain
-    from forager.fetch.domains.service import DomainChanges, Domains
-
-Answer = TypeVar("Answer")
+    from forager.fetch.domains.service import DomainChanges
+    from forager.tasks.alarms import DomainAlarm
 
 DEFAULT = "default"
 
@@ -83,7 +82,7 @@ class DomainOptions:
         " (auto), always, or never; `default`: auto.",
         metavar="auto|always|never|default",
     )
-    render_url: list[str] | None = option(  # noqa: RUF009 - a field, as those above
+    render_url: list[str] | None = option(
         "Always render URLs that match this pattern, such as /app/* (repeatable); `default`: none.",
         metavar="PATTERN|default",
     )
@@ -109,181 +108,6 @@ class DomainOptions:
         )
 
 
-@app.command("list")
-def list_(
-    context: typer.Context,
-    active: Annotated[
-        bool | None, typer.Option("--active/--inactive", help="Only active or inactive domains.")
-    ] = None,
-    slowed: Annotated[bool, typer.Option("--slowed", help="Only rate-limited hosts.")] = False,
-    region: Annotated[str | None, typer.Option(help="Only domains of this region.")] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List domains by name."""
-    page = with_domains(
-        context,
-        lambda domains: domains.list_domains(
-            active=active, slowed=slowed, region=region, limit=limit, cursor=cursor
-        ),
-    )
-    none = "There are no such domains. A crawl makes one for each host it meets."
-    return show_list(page, as_json, _show_list, none=none)
-
-
-@app.command()
-def show(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Show the domain settings of a host: its own, or those of its nearest parent domain."""
-    _show(with_domains(context, lambda domains: domains.get(host)), as_json)
-
-
-@app.command("set")
-@grouped
-def set_(
-    context: typer.Context,
-    hosts: Annotated[
-        list[str],
-        typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
-    ],
-    options: DomainOptions,
-    as_json: AsJson = False,
-) -> None:
-    """Change the crawl settings of domains; running crawls apply them within seconds."""
-    changes = options.changes()
-    if not changes.named():
-        raise InvalidInput(
-            "nothing to set was given",
-            hint="Give --delay, --concurrency, --every or another option; see --help.",
-        )
-    changed = with_domains(context, lambda domains: domains.set_many(hosts, changes))
-    if len(changed) == 1:
-        return _show(changed[0], as_json)
-    return show_json(changed) if as_json else _show_list(changed)
-
-
-@app.command()
-@grouped
-def add(
-    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
-) -> None:
-    """Add crawl settings for a host; they also apply to subdomains that have none."""
-    changes = options.changes()
-    _show(with_domains(context, lambda domains: domains.add(host, changes)), as_json)
-
-
-@app.command()
-def enable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Allow a domain to be crawled again."""
-    _switch(context, host, active=True, as_json=as_json)
-
-
-@app.command()
-def disable(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Stop all requests to a domain and its subdomains, including those of running crawls."""
-    _switch(context, host, active=False, as_json=as_json)
-
-
-@app.command()
-def unblock(context: typer.Context, host: Host, as_json: AsJson = False) -> None:
-    """Reset the slow-down of a host."""
-    _show(with_domains(context, lambda domains: domains.forget_slow_down(host)), as_json)
-
-
-@app.command()
-def alarms(context: typer.Context, as_json: AsJson = False) -> None:
-    """List domains whose results are held because they look wrong."""
-    from forager.tasks.alarms import list_alarms
-
-    found = with_database(context, lambda database, _: list_alarms(database))
-    if as_json:
-        show_json(
-            [{"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found]
-        )
-    else:
-        rows = [(a.domain, a.reason, short_time(a.raised_at)) for a in found]
-        show_table("DOMAIN, REASON, RAISED", rows)
-        if not rows:
-            say("No domain has an alarm.")
-
-
-@app.command()
-def resolve(
-    context: typer.Context,
-    host: Host,
-    accept: Annotated[
-        bool | None,
-        typer.Option("--accept/--discard", help="Store the held results, or discard them."),
-    ] = None,
-) -> None:
-    """End the alarm of a domain: accept or discard its held results."""
-    if accept is None:
-        raise InvalidInput("choose what to do with the held results: --accept or --discard")
-    from forager.tasks.alarms import Decision, decide_alarm
-
-    decision = Decision.ACCEPT if accept else Decision.DISCARD
-    tasks = with_database(context, lambda database, _: decide_alarm(database, host, decision))
-    say(f"Held results {decision.value}ed: {counted(tasks, 'task')}.")
-
-
-def with_domains(context: typer.Context, ask: Callable[[Domains], Awaitable[Answer]]) -> Answer:
-    from forager.fetch.domains.service import Domains
-
-    return with_database(context, lambda database, _: ask(Domains(database)))
-
-
-def _switch(context: typer.Context, host: str, *, active: bool, as_json: bool) -> None:
-    from forager.fetch.domains.service import DomainChanges
-
-    changes = DomainChanges(active=active)
-    _show(with_domains(context, lambda domains: domains.set(host, changes)), as_json)
-
-
-def _changes(**given: Any) -> DomainChanges:
-    """What was given: None is what was not, and a `default` that was asked for becomes None."""
-    from forager.fetch.domains.service import DomainChanges
-
-    changes: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is not None:
-            changes[name] = None if value is _UNSET else value
-    return DomainChanges(**changes)
-
-
-_UNSET = object()
-
-
-def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
-    """An option's value; `default` is one too."""
-    if text is None:
-        return None
-    return _UNSET if text == DEFAULT else parse(text)
-
-
-def _interval(text: str) -> timedelta:
-    from forager.tasks.task import parse_every
-
-    return parse_every(text)
-
-
-Number = TypeVar("Number", int, float)
-
-
-def _number(text: str, flag: str, kind: type[Number]) -> Number:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None
-
-
-# --- how it looks --------------------------------------------------------------------------
-
-
-def _show_list(domains: Sequence[Domain]) -> None:
-    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
-    show_table(columns, [_row(domain) for domain in domains])
-
-
 def _row(domain: Domain) -> tuple[Any, ...]:
     return (
         domain.domain_name,
@@ -305,10 +129,7 @@ def _now(domain: Domain) -> tuple[str, str]:
     return "active", "green"
 
 
-def _show(domain: Domain, as_json: bool) -> None:
-    if as_json:
-        show_json(domain)
-        return
+def _show(domain: Domain) -> None:
     say(f"domain       {domain.domain_name}")
     say(f"state        {_now(domain)[0]}")
     if domain.blocked_until is not None:
@@ -361,3 +182,160 @@ def _yes_or_no(value: bool) -> str:
 
 def _seconds(value: float | None) -> str:
     return DEFAULT if value is None else f"{value:g} s"
+
+
+def _show_list(domains: Sequence[Domain]) -> None:
+    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
+    show_table(columns, [_row(domain) for domain in domains])
+
+
+@app.command("list")
+@lists(_show_list, none="There are no such domains. A crawl makes one for each host it meets.")
+async def list_(
+    here: Here,
+    active: bool | None = option("Only active or inactive domains.", "--active/--inactive"),
+    slowed: bool = option("Only rate-limited hosts.", "--slowed", default=False),
+    region: str | None = option("Only domains of this region."),
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> object:
+    """List domains by name."""
+    return await here.domains.list_domains(
+        active=active, slowed=slowed, region=region, limit=limit, cursor=cursor
+    )
+
+
+@app.command()
+@answers(_show)
+async def show(here: Here, host: Host) -> object:
+    """Show the domain settings of a host: its own, or those of its nearest parent domain."""
+    return await here.domains.get(host)
+
+
+@app.command("set")
+@grouped
+def set_(
+    context: typer.Context,
+    hosts: Annotated[
+        list[str],
+        typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
+    ],
+    options: DomainOptions,
+    as_json: AsJson = False,
+) -> None:
+    """Change the crawl settings of domains; running crawls apply them within seconds."""
+    changes = options.changes()
+    if not changes.named():
+        raise InvalidInput(
+            "nothing to set was given",
+            hint="Give --delay, --concurrency, --every or another option; see --help.",
+        )
+    changed = with_services(context, lambda here: here.domains.set_many(hosts, changes))
+    if as_json:
+        return show_json(changed[0] if len(changed) == 1 else changed)
+    return _show(changed[0]) if len(changed) == 1 else _show_list(changed)
+
+
+@app.command()
+@grouped
+def add(
+    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
+) -> None:
+    """Add crawl settings for a host; they also apply to subdomains that have none."""
+    changes = options.changes()
+    added = with_services(context, lambda here: here.domains.add(host, changes))
+    return show_json(added) if as_json else _show(added)
+
+
+@app.command()
+@answers(_show)
+async def enable(here: Here, host: Host) -> object:
+    """Allow a domain to be crawled again."""
+    return await here.domains.set(host, _changes(active=True))
+
+
+@app.command()
+@answers(_show)
+async def disable(here: Here, host: Host) -> object:
+    """Stop all requests to a domain and its subdomains, including those of running crawls."""
+    return await here.domains.set(host, _changes(active=False))
+
+
+@app.command()
+@answers(_show)
+async def unblock(here: Here, host: Host) -> object:
+    """Reset the slow-down of a host."""
+    return await here.domains.forget_slow_down(host)
+
+
+def _show_alarms(found: Sequence[DomainAlarm]) -> None:
+    show_rows({"DOMAIN": "domain", "REASON": "reason", "RAISED": "raised_at"}, found)
+    if not found:
+        say("No domain has an alarm.")
+
+
+@app.command()
+@answers(
+    _show_alarms,
+    document=lambda found: [
+        {"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found
+    ],
+)
+async def alarms(here: Here) -> object:
+    """List domains whose results are held because they look wrong."""
+    from forager.tasks.alarms import list_alarms
+
+    return await list_alarms(here.database)
+
+
+@app.command()
+def resolve(
+    context: typer.Context,
+    host: Host,
+    accept: bool | None = option("Store the held results, or discard them.", "--accept/--discard"),
+) -> None:
+    """End the alarm of a domain: accept or discard its held results."""
+    if accept is None:
+        raise InvalidInput("choose what to do with the held results: --accept or --discard")
+    from forager.tasks.alarms import Decision, decide_alarm
+
+    decision = Decision.ACCEPT if accept else Decision.DISCARD
+    tasks = with_database(context, lambda database, _: decide_alarm(database, host, decision))
+    say(f"Held results {decision.value}ed: {counted(tasks, 'task')}.")
+
+
+def _changes(**given: Any) -> DomainChanges:
+    """What was given: None is what was not, and a `default` that was asked for becomes None."""
+    from forager.fetch.domains.service import DomainChanges
+
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is not None:
+            changes[name] = None if value is _UNSET else value
+    return DomainChanges(**changes)
+
+
+_UNSET = object()
+
+
+def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
+    """An option's value; `default` is one too."""
+    if text is None:
+        return None
+    return _UNSET if text == DEFAULT else parse(text)
+
+
+def _interval(text: str) -> timedelta:
+    from forager.tasks.task import parse_every
+
+    return parse_every(text)
+
+
+Number = TypeVar("Number", int, float)
+
+
+def _number(text: str, flag: str, kind: type[Number]) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.options import Cursor, Limit, option
 from forager.cli.output import (
     Columns,
     counted,
     on_one_line,
-    show_list,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, lists
 
 if TYPE_CHECKING:
     from forager.webhooks.webhook import EventRow
@@ -31,50 +30,6 @@ def events() -> None:
     """Events of products and domains, as sent to webhooks."""
 
 
-@app.command("list")
-def list_(
-    context: typer.Context,
-    kind: Annotated[
-        str | None, typer.Option(help="Only this kind, such as product.price_changed.")
-    ] = None,
-    domain: Annotated[
-        str | None,
-        typer.Option(
-            help="Only events of this host, its subdomains, or the domain that covers it."
-        ),
-    ] = None,
-    product: Annotated[
-        int | None, typer.Option(min=1, max=2**63 - 1, help="Only events of this product.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHEN", help="Only events since this time: 2d, 12h, or 2026-01-31T12:00Z."
-        ),
-    ] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List events, newest first."""
-    from forager.cli.options import moment
-    from forager.webhooks.events import list_events
-
-    page = with_database(
-        context,
-        lambda database, _: list_events(
-            database,
-            kind=kind,
-            domain=domain,
-            product_id=product,
-            since=moment(since),
-            cursor=cursor,
-            limit=limit,
-        ),
-    )
-    return show_list(page, as_json, EVENT_COLUMNS, none="There are no such events.")
-
-
 def words_of(event: EventRow) -> str:
     """Describe an event in one line; the values of an unknown kind are listed by name."""
     describe = _WORDS.get(event.kind, _by_name)
@@ -89,6 +44,36 @@ EVENT_COLUMNS: Columns = {
     "DOMAIN": "domain",
     "WHAT…": words_of,
 }
+
+
+@app.command("list")
+@lists(EVENT_COLUMNS, none="There are no such events.")
+async def list_(
+    here: Here,
+    kind: str | None = option("Only this kind, such as product.price_changed."),
+    domain: str | None = option(
+        "Only events of this host, its subdomains, or the domain that covers it."
+    ),
+    product: int | None = option("Only events of this product.", min=1, max=2**63 - 1),
+    since: str | None = option(
+        "Only events since this time: 2d, 12h, or 2026-01-31T12:00Z.", metavar="WHEN"
+    ),
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List events, newest first."""
+    from forager.cli.options import moment
+    from forager.webhooks.events import list_events
+
+    return await list_events(
+        here.database,
+        kind=kind,
+        domain=domain,
+        product_id=product,
+        since=moment(since),
+        cursor=cursor,
+        limit=limit,
+    )
 
 
 def _added(payload: Payload) -> str:

@@ -7,30 +7,28 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import FAILED, complain
-from forager.cli.options import AllowPrivate, AsJson, Limit, flags_of
+from forager.cli.options import AllowPrivate, AsJson, Limit, argument, flags_of, option
 from forager.cli.output import (
     Columns,
     note,
     say,
     show_json,
-    show_list,
     show_rows,
-    show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, lists, with_database, with_services
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
     from forager.fetch.client import ClientOptions
     from forager.fetch.proxies.costs import CostLine, CostReport
-    from forager.fetch.proxies.probe import ProbeResult
-    from forager.fetch.proxies.record import PickedProxy, ProxyRecord, ProxySpec
+    from forager.fetch.proxies.probe import Trial
+    from forager.fetch.proxies.record import ProxyRecord
     from forager.fetch.proxies.service import Proxies, ProxyChanges
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -74,10 +72,10 @@ def changes_of(region: str | None, cost: str | None, currency: str | None) -> Pr
 
 def costs(
     context: typer.Context,
-    since: Annotated[
-        str, typer.Option(metavar="30d", help="Period to report, in whole days: 7d, 30d, 12w.")
-    ] = "30d",
-    domain: Annotated[str | None, typer.Option(metavar="HOST", help="Only this domain.")] = None,
+    since: str = option(
+        "Period to report, in whole days: 7d, 30d, 12w.", default="30d", metavar="30d"
+    ),
+    domain: str | None = option("Only this domain.", metavar="HOST"),
     limit: Limit = 100,
     as_json: AsJson = False,
 ) -> None:
@@ -107,8 +105,6 @@ def _document(report: CostReport) -> dict[str, Any]:
 
 
 def _line(line: CostLine) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
 
 
@@ -137,9 +133,6 @@ def _show(report: CostReport) -> None:
         note(f"Showing {len(report.lines)} of {report.count} lines; use --limit to show more.")
 
 
-Answer = TypeVar("Answer")
-
-
 app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
 
 ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of proxies.")]
@@ -148,15 +141,10 @@ ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of pro
 @app.command()
 def add(
     context: typer.Context,
-    addresses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ADDRESS]...", help="http, https or socks5://user:password@host:port."
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(help="A file with one address per line; - reads standard input.")
-    ] = None,
+    addresses: list[str] | None = argument(
+        "http, https or socks5://user:password@host:port.", metavar="[ADDRESS]..."
+    ),
+    file: Path | None = option("A file with one address per line; - reads standard input."),
     allow_private: AllowPrivate = False,
     region: Region = None,
     cost: Cost = None,
@@ -175,7 +163,7 @@ def add(
             await proxies.set(proxy["id"], changes)
         return added, failures
 
-    added, failures = with_proxies(context, add_all)
+    added, failures = with_services(context, lambda here: add_all(here.proxies))
     if as_json:
         show_json({"added": added, "failed": len(failures)})
     else:
@@ -185,44 +173,62 @@ def add(
         raise typer.Exit(failures[0].exit_code)
 
 
+def _shown(record: ProxyRecord) -> dict[str, Any]:
+    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
+    values = asdict(record) | {"cost_amount": amount}
+    return {"url": record.shown, "state": record.state, **values}
+
+
+_RECORD_COLUMNS: Columns = {
+    "ID>": "id",
+    "PROXY": "shown",
+    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
+    "OK>": "success_count",
+    "FAILED>": "failure_count",
+    "AVERAGE>": lambda record: (
+        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
+    ),
+    "LAST USED": "last_used_at",
+    "REGION": "region",
+    "COSTS>": lambda record: record.cost and str(record.cost),
+    "WHY OFF": "disabled_reason",
+}
+
+
 @app.command("list")
-def list_(
-    context: typer.Context,
+@lists(
+    _RECORD_COLUMNS, none="There are no proxies. `forager proxies add` adds one.", document=_shown
+)
+async def list_(
+    here: Here,
     limit: Limit = 100,
-    cursor: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Return proxies after this ID.")
-    ] = 0,
-    as_json: AsJson = False,
-) -> None:
+    cursor: int = option("Return proxies after this ID.", default=0, min=0, max=2**63 - 1),
+) -> object:
     """List proxies with their health."""
-    page = with_proxies(context, lambda proxies: proxies.page(limit=limit, after=cursor))
-    none = "There are no proxies. `forager proxies add` adds one."
-    return show_list(page, as_json, _RECORD_COLUMNS, none=none, document=_shown)
+    return await here.proxies.page(limit=limit, after=cursor)
 
 
 @app.command("test")
 def check(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="ID|all", help="Proxy ID, or `all`.")],
-    url: Annotated[
-        str | None,
-        typer.Option(
-            help="URL to fetch through the proxy; by default only the connection is tested."
-        ),
-    ] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Allow a private address for the URL.")
-    ] = False,
+    url: str | None = option(
+        "URL to fetch through the proxy; by default only the connection is tested."
+    ),
+    allow_private: bool = option(
+        "Allow a private address for the URL.", "--allow-private", default=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
     options = _client_options(context, allow_private)
-    tested = with_proxies(context, lambda proxies: _test(proxies, which, url, options))
+    trials = with_services(context, lambda here: _test(here.proxies, which, url, options))
     if as_json:
-        show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
+        items = [{"url": trial.proxy.spec.shown, **asdict(trial.result)} for trial in trials]
+        show_json({"items": items})
     else:
-        _show_tests(tested)
-    if not all(result.ok for _, result in tested):
+        show_rows(_TRIAL_COLUMNS, trials)
+    if not all(trial.result.ok for trial in trials):
         raise typer.Exit(FAILED)
 
 
@@ -243,14 +249,14 @@ def set_(
     async def set_all(proxies: Proxies) -> list[ProxyRecord]:
         return [await proxies.set(proxy_id, changes) for proxy_id in ids]
 
-    changed = with_proxies(context, set_all)
+    changed = with_services(context, lambda here: set_all(here.proxies))
     if as_json:
-        show_json({"items": [_shown(record) for record in changed]})
-        return
+        return show_json({"items": [_shown(record) for record in changed]})
     for record in changed:
         where = f"for workers of {record.region}" if record.region else "for all workers"
         price = f"costs {record.cost}" if record.cost else "at no known cost"
-        say(f"proxy {record.id}: {_record_url(record)}, {where}, {price}")
+        say(f"proxy {record.id}: {record.shown}, {where}, {price}")
+    return None
 
 
 app.command()(costs)
@@ -266,7 +272,7 @@ def enable(context: typer.Context, ids: ProxyIds) -> None:
 def disable(
     context: typer.Context,
     ids: ProxyIds,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
+    reason: str | None = option("Reason, shown in the list."),
 ) -> None:
     """Stop using proxies until they are enabled again."""
     _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))
@@ -276,13 +282,6 @@ def disable(
 def remove(context: typer.Context, ids: ProxyIds) -> None:
     """Delete proxies with their passwords, counts and costs."""
     _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
-
-
-def with_proxies(context: typer.Context, ask: Callable[[Proxies], Awaitable[Answer]]) -> Answer:
-    from forager.fetch.proxies.service import Proxies
-    from forager.secrets import Vault
-
-    return with_database(context, lambda db, settings: ask(Proxies(db, Vault(settings))))
 
 
 def _given(addresses: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -337,7 +336,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
         raise InvalidInput("the proxy address is not text in UTF-8")
     spec = parse_address(address)
     added = await proxies.add(spec, allow_private=allow_private)
-    return {"id": added.id, "is_new": added.is_new, "url": _spec_url(spec)}
+    return {"id": added.id, "is_new": added.is_new, "url": spec.shown}
 
 
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
@@ -351,7 +350,7 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
-) -> list[tuple[PickedProxy, ProbeResult]]:
+) -> Sequence[Trial]:
     from forager.fetch.proxies.probe import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
@@ -359,7 +358,7 @@ async def _test(
     for trial in trials:
         if trial.has_recovered:
             note(f"proxy {trial.proxy.id} has recovered and is used again")
-    return [(trial.proxy, trial.result) for trial in trials]
+    return trials
 
 
 def _proxy_id(text: str) -> int:
@@ -377,63 +376,16 @@ def _each(
     async def change_all(proxies: Proxies) -> None:
         for proxy_id in ids:
             record = await change(proxies, proxy_id)
-            say(f"{done} proxy {record.id}: {_record_url(record)}")
+            say(f"{done} proxy {record.id}: {record.shown}")
 
-    with_proxies(context, change_all)
-
-
-def _record_url(record: ProxyRecord) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        record.scheme, record.host, record.port, record.username, record.has_password
-    )
+    with_services(context, lambda here: change_all(here.proxies))
 
 
-def _spec_url(spec: ProxySpec) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
-    )
-
-
-def _shown(record: ProxyRecord) -> dict[str, Any]:
-    amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
-    values = asdict(record) | {"cost_amount": amount}
-    return {"url": _record_url(record), "state": record.state, **values}
-
-
-def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
-    return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-_RECORD_COLUMNS: Columns = {
-    "ID>": "id",
-    "PROXY": _record_url,
-    "STATE": lambda record: (record.state.value, _STYLES[record.state]),
-    "OK>": "success_count",
-    "FAILED>": "failure_count",
-    "AVERAGE>": lambda record: (
-        "" if record.avg_response_time_ms is None else f"{record.avg_response_time_ms} ms"
-    ),
-    "LAST USED": "last_used_at",
-    "REGION": "region",
-    "COSTS>": lambda record: record.cost and str(record.cost),
-    "WHY OFF": "disabled_reason",
+_TRIAL_COLUMNS: Columns = {
+    "ID>": "result.proxy_id",
+    "PROXY": "proxy.spec.shown",
+    "RESULT": lambda trial: ("ok", "green") if trial.result.ok else ("failed", "red"),
+    "TIME>": lambda trial: f"{trial.result.seconds * 1000:.0f} ms",
+    "STATUS": "result.status",
+    "ERROR": "result.error",
 }
-
-
-def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
-    rows = [
-        (
-            result.proxy_id,
-            _spec_url(proxy.spec),
-            ("ok", "green") if result.ok else ("failed", "red"),
-            f"{result.seconds * 1000:.0f} ms",
-            result.status,
-            result.error,
-        )
-        for proxy, result in tested
-    ]
-    show_table("ID>, PROXY, RESULT, TIME>, STATUS, ERROR", rows)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from forager.cli.failures import FAILED
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes, argument, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -23,17 +22,14 @@ from forager.cli.output import (
     short_time,
     show_facts,
     show_json,
-    show_list,
 )
-from forager.cli.running import confirm, with_database
+from forager.cli.running import Here, answers, confirm, lists, with_database, with_services
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.webhooks.service import Changed, Issued, Webhooks
+    from forager.webhooks.service import Issued
     from forager.webhooks.webhook import Delivery, Webhook
 
-
-Answer = TypeVar("Answer")
 
 app = typer.Typer(
     help="Webhook URLs that receive events, and their deliveries.", no_args_is_help=True
@@ -70,16 +66,12 @@ def add(
             metavar="URL", help="URL that events are posted to, or mailto:ADDRESS for e-mail."
         ),
     ],
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only events of this kind (repeatable).",
-            show_default="all; for e-mail product.alert",
-        ),
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="Only events of this domain.")] = None,
+    kind: list[str] | None = option(
+        "Only events of this kind (repeatable).", show_default="all; for e-mail product.alert"
+    ),
+    domain: str | None = option("Only events of this domain."),
     allow_private: AllowPrivate = False,
-    ordered: Annotated[bool, typer.Option("--ordered", help=ORDERED)] = False,
+    ordered: bool = option(ORDERED, "--ordered", default=False),
     secret_file: SecretFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -87,245 +79,8 @@ def add(
     from forager.webhooks.service import NewWebhook
 
     new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private, ordered)
-    issued = with_webhooks(context, lambda webhooks: webhooks.add(new))
+    issued = with_services(context, lambda here: here.webhooks.add(new))
     return _show_issued(issued, "added", as_json)
-
-
-@app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
-    """List webhooks with their state."""
-
-    page = with_webhooks(context, lambda webhooks: webhooks.page(cursor=cursor, limit=limit))
-    return show_list(
-        page,
-        as_json,
-        WEBHOOK_COLUMNS,
-        none="There are no webhooks. `forager webhooks add URL` adds one.",
-    )
-
-
-@app.command()
-def show(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Show one webhook."""
-
-    found = with_webhooks(context, lambda webhooks: webhooks.get(webhook))
-    return show_json(found) if as_json else show_webhook(found)
-
-
-@app.command("set")
-def set_(
-    context: typer.Context,
-    webhook: WebhookId,
-    url: Annotated[str | None, typer.Option(help="URL that events are posted to.")] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--events", metavar="KIND|all", help="Only events of this kind (repeatable)."),
-    ] = None,
-    domain: Annotated[
-        str | None, typer.Option(metavar="HOST|all", help="Only events of this domain.")
-    ] = None,
-    allow_private: Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-private/--no-allow-private", help="Allow private and loopback addresses."
-        ),
-    ] = None,
-    ordered: Annotated[bool | None, typer.Option("--ordered/--unordered", help=ORDERED)] = None,
-    on: Annotated[
-        bool | None, typer.Option("--on/--off", help="Whether it receives events.")
-    ] = None,
-    rotate: Annotated[
-        bool, typer.Option("--rotate-secret", help="Sign with a new secret, shown once.")
-    ] = False,
-    secret_file: SecretFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Change a webhook. Other values stay; pending messages go to the new URL."""
-    from forager.webhooks.service import WebhookChanges
-
-    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
-    given["ordered"] = ordered
-    named = {name: value for name, value in given.items() if value is not None}
-    if kind:
-        named["kinds"] = () if kind == ["all"] else tuple(kind)
-    if domain is not None:
-        named["domain"] = None if domain == "all" else domain
-    if rotate or secret_file is not None:
-        named["secret"] = _secret(secret_file)
-    if not named:
-        raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
-    changed = with_webhooks(context, lambda hooks: hooks.change(webhook, WebhookChanges(**named)))
-    return _show_changed(changed, as_json)
-
-
-@app.command()
-def remove(
-    context: typer.Context, webhook: WebhookId, yes: Yes = False, as_json: AsJson = False
-) -> None:
-    """Delete a webhook and its pending messages."""
-
-    async def ask(webhooks: Webhooks) -> Webhook:
-        found = await webhooks.get(webhook)
-        confirm(f"Remove {found.url} with {counted(found.waiting, 'pending message')}?", yes=yes)
-        return await webhooks.remove(webhook)
-
-    found = with_webhooks(context, ask)
-    return show_json(found) if as_json else say(f"removed webhook {found.id}: {found.url}")
-
-
-@app.command()
-def enable(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Resume deliveries to a webhook, starting with pending messages."""
-    found = with_webhooks(context, lambda webhooks: webhooks.enable(webhook))
-    return show_json(found) if as_json else say(f"enabled webhook {found.id}: {found.url}")
-
-
-@app.command()
-def disable(
-    context: typer.Context,
-    webhook: WebhookId,
-    reason: Annotated[str | None, typer.Option(help="Reason, shown in the list.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Stop deliveries to a webhook until it is enabled again."""
-    found = with_webhooks(context, lambda webhooks: webhooks.disable(webhook, reason))
-    return show_json(found) if as_json else say(f"disabled webhook {found.id}: {found.url}")
-
-
-@app.command("rotate-secret")
-def rotate_secret(
-    context: typer.Context,
-    webhook: WebhookId,
-    secret_file: SecretFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sign with a new secret from the next message on."""
-    secret = _secret(secret_file)
-    issued = with_webhooks(context, lambda webhooks: webhooks.rotate_secret(webhook, secret))
-    return _show_issued(issued, "new secret of", as_json)
-
-
-@app.command("test")
-def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
-    """Send a test message now, and show the response."""
-    from forager.webhooks.delivery import send_test
-
-    posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
-    if as_json:
-        show_json({"taken": posted.taken, **plain(posted)})
-    else:
-        what = "accepted" if posted.error is None else f"failed: {posted.error}"
-        say(f"{what} ({posted.seconds * 1000:.0f} ms)")
-    if not posted.taken:
-        raise typer.Exit(FAILED)
-
-
-@app.command()
-def deliveries(
-    context: typer.Context,
-    webhook: WebhookId,
-    state: Annotated[State | None, typer.Option(help="Only messages in this state.")] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List messages to a webhook, newest first: sent, waiting or failed."""
-    from forager.webhooks.service import DeliveryState
-
-    wanted = None if state is None else DeliveryState(state.value)
-    page = with_webhooks(
-        context,
-        lambda webhooks: webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit),
-    )
-    return show_list(page, as_json, DELIVERY_COLUMNS, none="No messages found.")
-
-
-@app.command()
-def delivery(
-    context: typer.Context,
-    webhook: WebhookId,
-    message: Annotated[
-        int, typer.Argument(metavar="MESSAGE", min=1, max=2**63 - 1, help="ID of the message.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Show a message: its payload, and the responses to the last attempts."""
-    from forager.webhooks.delivery import message_content
-
-    found, event = with_webhooks(context, lambda webhooks: webhooks.delivery(webhook, message))
-    payload = None if event is None else message_content(event)
-    if as_json:
-        return show_json({**plain(found), "payload": payload})
-    facts = {"message": found.id, "kind": found.kind, "state": _delivery_state(found)[0]}
-    show_facts({**facts, "created": long_time(found.created_at)})
-    say("\nPayload", "bold")
-    say("deleted" if payload is None else json_bytes(payload).decode().rstrip())
-    for each in found.responses:
-        say(f"\nAttempt {each['attempt']}, {each['at']} ({each['seconds']:g} s)", "bold")
-        say(each["error"] or f"accepted with {each['status']}")
-        say("\n".join(f"{name}: {value}" for name, value in each["headers"].items()))
-        say(each["body"])
-    return None
-
-
-@app.command()
-def retry(
-    context: typer.Context,
-    webhook: WebhookId,
-    messages: Annotated[
-        list[int] | None, typer.Argument(metavar="[MESSAGE]...", help="Only these messages.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Retry failed messages, and send pending ones at once."""
-    done = with_webhooks(context, lambda webhooks: webhooks.retry(webhook, messages or None))
-    if as_json:
-        return show_json({"webhook_id": webhook, "messages": done})
-    return say(f"{counted(done, 'message')} will be sent to webhook {webhook}")
-
-
-def with_webhooks(context: typer.Context, ask: Callable[[Webhooks], Awaitable[Answer]]) -> Answer:
-    """The answer to one question about webhooks."""
-    from forager.secrets import Vault
-    from forager.webhooks.service import Webhooks
-
-    return with_database(
-        context, lambda database, settings: ask(Webhooks(database, Vault(settings)))
-    )
-
-
-def _secret(file: Path | None) -> str | None:
-    """From a file: every user of the machine can read command lines."""
-    if file is None:
-        return None
-    try:
-        stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
-        with stream:
-            return stream.read(MAX_SECRET).decode("ascii").strip()
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("a secret consists of ASCII characters") from None
-
-
-def _show_changed(changed: Changed, as_json: bool) -> None:
-    from forager.webhooks.service import Issued
-
-    if changed.secret is not None:
-        return _show_issued(Issued(changed.webhook, changed.secret), "changed", as_json)
-    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
-
-
-def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
-    if as_json:
-        return show_json({**plain(issued.webhook), "secret": issued.secret})
-    say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
-    if issued.secret is None:
-        return note("E-mail needs the settings FORAGER_SMTP_URL and FORAGER_SMTP_FROM.")
-    say(f"secret: {issued.secret}")
-    return note("It is not shown again. Receivers verify signatures with it.")
 
 
 def show_webhook(webhook: Webhook) -> None:
@@ -367,6 +122,111 @@ WEBHOOK_COLUMNS: Columns = {
 }
 
 
+@app.command("list")
+@lists(WEBHOOK_COLUMNS, none="There are no webhooks. `forager webhooks add URL` adds one.")
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+    """List webhooks with their state."""
+    return await here.webhooks.page(cursor=cursor, limit=limit)
+
+
+@app.command()
+@answers(show_webhook)
+async def show(here: Here, webhook: WebhookId) -> object:
+    """Show one webhook."""
+    return await here.webhooks.get(webhook)
+
+
+@app.command("set")
+def set_(
+    context: typer.Context,
+    webhook: WebhookId,
+    url: str | None = option("URL that events are posted to."),
+    kind: list[str] | None = option(
+        "Only events of this kind (repeatable).", "--events", metavar="KIND|all"
+    ),
+    domain: str | None = option("Only events of this domain.", metavar="HOST|all"),
+    allow_private: bool | None = option(
+        "Allow private and loopback addresses.", "--allow-private/--no-allow-private"
+    ),
+    ordered: bool | None = option(ORDERED, "--ordered/--unordered"),
+    on: bool | None = option("Whether it receives events.", "--on/--off"),
+    rotate: bool = option("Sign with a new secret, shown once.", "--rotate-secret", default=False),
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a webhook. Other values stay; pending messages go to the new URL."""
+    from forager.webhooks.service import WebhookChanges
+
+    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
+    given["ordered"] = ordered
+    named = {name: value for name, value in given.items() if value is not None}
+    if kind:
+        named["kinds"] = () if kind == ["all"] else tuple(kind)
+    if domain is not None:
+        named["domain"] = None if domain == "all" else domain
+    if rotate or secret_file is not None:
+        named["secret"] = _secret(secret_file)
+    if not named:
+        raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
+    changed = with_services(
+        context, lambda here: here.webhooks.change(webhook, WebhookChanges(**named))
+    )
+    return _show_changed(changed, as_json)
+
+
+@app.command()
+@answers(lambda found: f"removed webhook {found.id}: {found.url}")
+async def remove(here: Here, webhook: WebhookId, yes: Yes = False) -> object:
+    """Delete a webhook and its pending messages."""
+    found = await here.webhooks.get(webhook)
+    confirm(f"Remove {found.url} with {counted(found.waiting, 'pending message')}?", yes=yes)
+    return await here.webhooks.remove(webhook)
+
+
+@app.command()
+@answers(lambda found: f"enabled webhook {found.id}: {found.url}")
+async def enable(here: Here, webhook: WebhookId) -> object:
+    """Resume deliveries to a webhook, starting with pending messages."""
+    return await here.webhooks.enable(webhook)
+
+
+@app.command()
+@answers(lambda found: f"disabled webhook {found.id}: {found.url}")
+async def disable(
+    here: Here, webhook: WebhookId, reason: str | None = option("Reason, shown in the list.")
+) -> object:
+    """Stop deliveries to a webhook until it is enabled again."""
+    return await here.webhooks.disable(webhook, reason)
+
+
+@app.command("rotate-secret")
+def rotate_secret(
+    context: typer.Context,
+    webhook: WebhookId,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sign with a new secret from the next message on."""
+    secret = _secret(secret_file)
+    issued = with_services(context, lambda here: here.webhooks.rotate_secret(webhook, secret))
+    return _show_issued(issued, "new secret of", as_json)
+
+
+@app.command("test")
+def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+    """Send a test message now, and show the response."""
+    from forager.webhooks.delivery import send_test
+
+    posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
+    if as_json:
+        show_json({"taken": posted.taken, **plain(posted)})
+    else:
+        what = "accepted" if posted.error is None else f"failed: {posted.error}"
+        say(f"{what} ({posted.seconds * 1000:.0f} ms)")
+    if not posted.taken:
+        raise typer.Exit(FAILED)
+
+
 def _delivery_state(delivery: Delivery) -> tuple[str, str]:
     if delivery.sent_at is not None:
         return f"sent {short_time(delivery.sent_at)}", "green"
@@ -384,3 +244,93 @@ DELIVERY_COLUMNS: Columns = {
     "CREATED": "created_at",
     "LAST ERROR": "last_error",
 }
+
+
+@app.command()
+@lists(DELIVERY_COLUMNS, none="No messages found.")
+async def deliveries(
+    here: Here,
+    webhook: WebhookId,
+    state: State | None = option("Only messages in this state."),
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List messages to a webhook, newest first: sent, waiting or failed."""
+    from forager.webhooks.service import DeliveryState
+
+    wanted = None if state is None else DeliveryState(state.value)
+    return await here.webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit)
+
+
+@app.command()
+def delivery(
+    context: typer.Context,
+    webhook: WebhookId,
+    message: Annotated[
+        int, typer.Argument(metavar="MESSAGE", min=1, max=2**63 - 1, help="ID of the message.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show a message: its payload, and the responses to the last attempts."""
+    from forager.webhooks.delivery import message_content
+
+    found, event = with_services(context, lambda here: here.webhooks.delivery(webhook, message))
+    payload = None if event is None else message_content(event)
+    if as_json:
+        return show_json({**plain(found), "payload": payload})
+    facts = {"message": found.id, "kind": found.kind, "state": _delivery_state(found)[0]}
+    show_facts({**facts, "created": long_time(found.created_at)})
+    say("\nPayload", "bold")
+    say("deleted" if payload is None else json_bytes(payload).decode().rstrip())
+    for each in found.responses:
+        say(f"\nAttempt {each['attempt']}, {each['at']} ({each['seconds']:g} s)", "bold")
+        say(each["error"] or f"accepted with {each['status']}")
+        say("\n".join(f"{name}: {value}" for name, value in each["headers"].items()))
+        say(each["body"])
+    return None
+
+
+def _retried(done: dict[str, int]) -> str:
+    return f"{counted(done['messages'], 'message')} will be sent to webhook {done['webhook_id']}"
+
+
+@app.command()
+@answers(_retried)
+async def retry(
+    here: Here,
+    webhook: WebhookId,
+    messages: list[int] | None = argument("Only these messages.", metavar="[MESSAGE]..."),
+) -> object:
+    """Retry failed messages, and send pending ones at once."""
+    done = await here.webhooks.retry(webhook, messages or None)
+    return {"webhook_id": webhook, "messages": done}
+
+
+def _secret(file: Path | None) -> str | None:
+    """From a file: every user of the machine can read command lines."""
+    if file is None:
+        return None
+    try:
+        stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+        with stream:
+            return stream.read(MAX_SECRET).decode("ascii").strip()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _show_changed(changed: Issued, as_json: bool) -> None:
+    if changed.secret is not None:
+        return _show_issued(changed, "changed", as_json)
+    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
+
+
+def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
+    if as_json:
+        return show_json({**plain(issued.webhook), "secret": issued.secret})
+    say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
+    if issued.secret is None:
+        return note("E-mail needs the settings FORAGER_SMTP_URL and FORAGER_SMTP_FROM.")
+    say(f"secret: {issued.secret}")
+    return note("It is not shown again. Receivers verify signatures with it.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import Columns, say, show_json, show_list
+from forager.cli.options import AsJson, Cursor, Limit, option
+from forager.cli.output import Columns, say, show_json
 from forager.cli.products.products import amount_of
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, lists, with_database
 
 if TYPE_CHECKING:
     pass
@@ -34,31 +34,18 @@ class Kind(StrEnum):
 def add(
     context: typer.Context,
     kind: Annotated[Kind, typer.Argument(help="What triggers the rule.")],
-    percent: Annotated[
-        str | None, typer.Option(help="For price_drop: minimum drop in percent.")
-    ] = None,
-    amount: Annotated[
-        str | None, typer.Option(help="For price_below: prices below this amount.")
-    ] = None,
-    currency: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Only prices in this currency.")
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(
-            help="For new_low: number of days to compare with. For price_drop: compare with"
-            " the highest price of these days instead of the last one."
-        ),
-    ] = None,
-    product: Annotated[str | None, typer.Option(help="One product, by its ID or URL.")] = None,
-    domain: Annotated[str | None, typer.Option(help="Only products of this domain.")] = None,
-    brand: Annotated[str | None, typer.Option(help="Only products of this brand.")] = None,
-    category: Annotated[
-        str | None, typer.Option(help="Only products with this in their category path.")
-    ] = None,
-    gtin: Annotated[
-        str | None, typer.Option(help="Only offers of this GTIN, EAN or UPC, in all shops.")
-    ] = None,
+    percent: str | None = option("For price_drop: minimum drop in percent."),
+    amount: str | None = option("For price_below: prices below this amount."),
+    currency: str | None = option("Only prices in this currency.", metavar="CODE"),
+    days: int | None = option(
+        "For new_low: number of days to compare with. For price_drop: compare with"
+        " the highest price of these days instead of the last one."
+    ),
+    product: str | None = option("One product, by its ID or URL."),
+    domain: str | None = option("Only products of this domain."),
+    brand: str | None = option("Only products of this brand."),
+    category: str | None = option("Only products with this in their category path."),
+    gtin: str | None = option("Only offers of this GTIN, EAN or UPC, in all shops."),
     as_json: AsJson = False,
 ) -> None:
     """Add a rule. It triggers once when an offer meets it, and again after it was not met."""
@@ -84,33 +71,29 @@ def add(
     )
 
 
-@app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
-    """List alert rules."""
-    from forager.products.alerts import list_alerts
-
-    page = with_database(context, lambda db, _: list_alerts(db, cursor=cursor, limit=limit))
-    none = "There are no alert rules. `forager alerts add KIND` adds one."
-    return show_list(page, as_json, RULE_COLUMNS, none=none)
-
-
-@app.command()
-def delete(
-    context: typer.Context,
-    rule: Annotated[
-        int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="ID of the alert rule.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Delete an alert rule. Its past events stay."""
-    from forager.products.alerts import delete_alert
-
-    found = with_database(context, lambda database, _: delete_alert(database, rule))
-    return show_json(found) if as_json else say(f"deleted alert rule {found.id}")
-
-
 RULE_COLUMNS: Columns = {
     "ID>": "id", "CONDITION": "condition", "PRODUCTS…": "scope", "CREATED": "created_at",
 }  # fmt: skip
+
+
+@app.command("list")
+@lists(RULE_COLUMNS, none="There are no alert rules. `forager alerts add KIND` adds one.")
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+    """List alert rules."""
+    from forager.products.alerts import list_alerts
+
+    return await list_alerts(here.database, cursor=cursor, limit=limit)
+
+
+@app.command()
+@answers(lambda found: f"deleted alert rule {found.id}")
+async def delete(
+    here: Here,
+    rule: Annotated[
+        int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="ID of the alert rule.")
+    ],
+) -> object:
+    """Delete an alert rule. Its past events stay."""
+    from forager.products.alerts import delete_alert
+
+    return await delete_alert(here.database, rule)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -84,11 +84,11 @@ def errors(
 @grouped
 def show(
     context: typer.Context,
-    error_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="ID of one error.")] = None,
+    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
     *,
     options: ErrorOptions,
-    message: Annotated[str | None, typer.Option(help="Only errors with this message.")] = None,
-    task: Annotated[int | None, typer.Option(help="Only errors of this task.")] = None,
+    message: str | None = option("Only errors with this message."),
+    task: int | None = option("Only errors of this task."),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -156,9 +156,7 @@ Cause = Annotated[
 class LetterChoice:
     """Options that select dead letters."""
 
-    ids: Annotated[
-        list[int] | None, typer.Argument(metavar="[ID]...", help="IDs of dead letters.")
-    ] = None
+    ids: list[int] | None = argument("IDs of dead letters.", metavar="[ID]...")
     cause: Cause = None
     domain: Domain = None
     everything: bool = option("All dead letters.", "--all", default=False)

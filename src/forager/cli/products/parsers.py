@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, flags_of
-from forager.cli.output import Steps, note, show_json, show_list
-from forager.cli.running import with_database
+from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
+from forager.cli.output import Steps, note, show_json
+from forager.cli.products import parser_views as views
+from forager.cli.running import Here, answers, lists, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -32,41 +33,36 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(
+    lambda found: views.show_parsers(found.parsers),
+    document=lambda found: {"items": found.parsers, "broken": found.broken},
+)
+async def list_(here: Here) -> object:
     """List parsers with their versions, patterns, rollout state and success rates."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.overview import overview
 
-    found = with_database(context, overview)
+    found = await overview(here.database, here.settings)
     for plugin in found.broken:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
-    if as_json:
-        return show_json({"items": found.parsers, "broken": found.broken})
-    return views.show_parsers(found.parsers)
+    return found
 
 
 @app.command()
-def rates(
-    context: typer.Context,
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+@lists(
+    views.RATE_COLUMNS,
+    none="No pages were parsed in the last seven days.",
+    document=views.rate_fields,
+)
+async def rates(
+    here: Here,
+    domain: str | None = option("Only this domain."),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Show the success rate of each version per domain: last 100 pages, last 7 days."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rates import list_rates
 
-    page = with_database(
-        context, lambda db, _: list_rates(db, domain=domain, cursor=cursor, limit=limit)
-    )
-    return show_list(
-        page,
-        as_json,
-        views.RATE_COLUMNS,
-        none="No pages were parsed in the last seven days.",
-        document=views.rate_fields,
-    )
+    return await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
 
 
 @app.command()
@@ -74,14 +70,12 @@ def rollout(
     context: typer.Context,
     name: Name,
     version: Version,
-    canary: Annotated[
-        str | None,
-        typer.Option(help="Only run it beside the active version, on this share of tasks: 10%."),
-    ] = None,
+    canary: str | None = option(
+        "Only run it beside the active version, on this share of tasks: 10%."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Activate a version; with --canary, run it on a share of the tasks first."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_out
 
     share = None if canary is None else parse_share(canary)
@@ -95,7 +89,6 @@ def rollout(
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Undo the last step: end the canary, or return to the previous version."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_back
 
     _load(context)
@@ -108,20 +101,15 @@ def backtest(
     context: typer.Context,
     name: Name,
     against: Annotated[str, typer.Option(help="The version to compare with, or `generic`.")],
-    version: Annotated[
-        str | None, typer.Option(help="The version to try.", show_default="the newest")
-    ] = None,
-    domain: Annotated[str | None, typer.Option(help="Only pages of this domain.")] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="All stored pages, not only the newest of each URL.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Maximum number of pages to read.")
-    ] = 1000,
+    version: str | None = option("The version to try.", show_default="the newest"),
+    domain: str | None = option("Only pages of this domain."),
+    history: bool = option(
+        "All stored pages, not only the newest of each URL.", "--history", default=False
+    ),
+    limit: int = option("Maximum number of pages to read.", default=1000, min=1, max=10_000_000),
     as_json: AsJson = False,
 ) -> None:
     """Parse archived pages with two versions and show differences; stores nothing."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
     with Steps("pages", shown=not as_json) as steps:
@@ -145,15 +133,11 @@ def backtest(
 @app.command("test")
 def run_fixtures(
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Fixtures, or folders with fixtures."),
-    ] = None,
+    paths: list[Path] | None = argument("Fixtures, or folders with fixtures.", metavar="[PATH]..."),
     module: Module = None,
     as_json: AsJson = False,
 ) -> None:
     """Run parsers on saved pages and compare the fields with the expected ones."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.fixtures import check_fixture, find_fixtures
 
     _load(context, module)
@@ -179,21 +163,17 @@ def new(
         list[str],
         typer.Option(help="URL pattern that it handles: 'shop.example/item/*' (repeatable)."),
     ],
-    page: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="FILE_OR_URL",
-            help="Page for the first fixture; the stored page of a task is not fetched again.",
-        ),
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="The URL of the file.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Folder to write to.")] = Path(),
+    page: str | None = option(
+        "Page for the first fixture; the stored page of a task is not fetched again.",
+        "--from",
+        metavar="FILE_OR_URL",
+    ),
+    url: str | None = option("The URL of the file."),
+    folder: Path = option("Folder to write to.", "--dir", default=Path()),
     allow_private: AllowPrivate = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a new parser: a module and, if a page is given, its first fixture."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.scaffold import write_parser
 
     saved = _page(context, page, url, allow_private=allow_private)

@@ -12,6 +12,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
+    Columns,
     Steps,
     counted,
     note,
@@ -21,15 +22,18 @@ from forager.cli.output import (
     show_json,
     show_list,
     show_rows,
-    show_table,
     silence_stdout,
 )
+from forager.cli.products import product_views as views
 from forager.cli.products.products_track import track
-from forager.cli.running import confirm, with_database
+from forager.cli.running import Here, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from forager.db.database import Database
+    from forager.products.archiving import Moved
     from forager.products.audit import Audit
     from forager.products.export import Export
     from forager.products.filters import Filters
@@ -44,9 +48,7 @@ class ProductOptions:
     min_price: str | None = option("Minimum price.", metavar="AMOUNT")
     max_price: str | None = option("Maximum price.", metavar="AMOUNT")
     currency: str | None = option("Only products priced in this currency.", metavar="CODE")
-    availability: Annotated[
-        list[str] | None, typer.Option(help="in_stock, out_of_stock, … (repeatable).")
-    ] = None
+    availability: list[str] | None = option("in_stock, out_of_stock, … (repeatable).")
     min_rating: str | None = option("Minimum rating.", metavar="STARS")
     brand: str | None = option("Only this brand.")
     category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
@@ -91,7 +93,7 @@ def amount_of(text: str | None) -> Decimal | None:
 
 def archive(
     context: typer.Context,
-    days: Annotated[float, typer.Option(min=1, help="Days since the product was last seen.")] = 180,
+    days: float = option("Days since the product was last seen.", default=180, min=1),
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -109,59 +111,51 @@ def archive(
     return None
 
 
-def restore(
-    context: typer.Context,
-    files: Annotated[
-        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Restore archived products. Products that exist again are not changed."""
-    from forager.products.archiving import restore_products
-
-    done = [
-        with_database(context, lambda db, settings, path=path: restore_products(db, settings, path))  # type: ignore[misc]
-        for path in files
-    ]
-    if as_json:
-        return show_json(done)
+def _show_restored(done: Sequence[Moved]) -> None:
     products = counted(sum(each.products for each in done), "product")
     skipped = sum(each.skipped for each in done)
     note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
-    return None
 
 
-def audit(
-    context: typer.Context,
-    last: Annotated[
-        bool, typer.Option("--last", help="Show the findings of the last audit instead.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Check the catalog for contradictory or stale data; workers do so every day."""
-    from forager.products.audit import audit_catalog, last_audit
+@answers(_show_restored)
+async def restore(
+    here: Here,
+    files: Annotated[
+        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
+    ],
+) -> object:
+    """Restore archived products. Products that exist again are not changed."""
+    from forager.products.archiving import restore_products
 
-    if last:
-        found = with_database(context, lambda db, _: last_audit(db))
-    else:
-        found = with_database(context, audit_catalog)
-    return show_json(found) if as_json else _show(found)
+    return [await restore_products(here.database, here.settings, path) for path in files]
 
 
 def _show(found: Audit) -> None:
     if found.findings:
-        columns = "CONCERN, COUNT>, WHAT, EXAMPLES…"
-        show_table(
-            columns,
-            [
-                (each.concern.value, each.count, each.meaning, ", ".join(map(str, each.examples)))
-                for each in found.findings
-            ],
-        )
+        columns: Columns = {
+            "CONCERN": lambda each: each.concern.value,
+            "COUNT>": "count",
+            "WHAT": "meaning",
+            "EXAMPLES…": lambda each: ", ".join(map(str, each.examples)),
+        }
+        show_rows(columns, found.findings)
     note(
         f"{counted(found.checks, 'check')} in {found.seconds:.1f} s:"
         f" {counted(len(found.findings), 'finding')}"
     )
+
+
+@answers(_show)
+async def audit(
+    here: Here,
+    last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
+) -> object:
+    """Check the catalog for contradictory or stale data; workers do so every day."""
+    from forager.products.audit import audit_catalog, last_audit
+
+    if last:
+        return await last_audit(here.database)
+    return await audit_catalog(here.database, here.settings)
 
 
 app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
@@ -195,17 +189,14 @@ class Format(StrEnum):
 def list_(
     context: typer.Context,
     options: ProductOptions,
-    sku: Annotated[str | None, typer.Option(help="Only products with this SKU.")] = None,
-    gtin: Annotated[
-        str | None, typer.Option(help="Only products with this GTIN, EAN or UPC.")
-    ] = None,
-    order: Annotated[Order, typer.Option(help="Sort order.")] = Order.NEWEST,
+    sku: str | None = option("Only products with this SKU."),
+    gtin: str | None = option("Only products with this GTIN, EAN or UPC."),
+    order: Order = option("Sort order.", default=Order.NEWEST),
     limit: Limit = 20,
     cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List products, newest first. Sorted by price, those without a price come last."""
-    from forager.cli.products import product_views as views
     from forager.products import filters
     from forager.products import service as products
 
@@ -221,42 +212,30 @@ def list_(
 
 
 @app.command()
-def show(context: typer.Context, product: Which, as_json: AsJson = False) -> None:
+@answers(views.show_details)
+async def show(here: Here, product: Which) -> object:
     """Show all data of one product, with the confidence of each field."""
-    from forager.cli.products import product_views as views
     from forager.products.service import show_product
 
-    found = with_database(context, lambda db, _: show_product(db, product))
-    return show_json(found) if as_json else views.show_details(found)
+    return await show_product(here.database, product)
 
 
 @app.command()
-def history(
-    context: typer.Context,
+@lists(views.show_history, none="No change is known of that time.")
+async def history(
+    here: Here,
     product: Which,
-    variant: Annotated[
-        str | None, typer.Option(help="Only this variant, by SKU, GTIN, URL or name.")
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Only changes since this time: 30d, 2026-01-31."),
-    ] = None,
+    variant: str | None = option("Only this variant, by SKU, GTIN, URL or name."),
+    since: str | None = option("Only changes since this time: 30d, 2026-01-31.", metavar="WHEN"),
     limit: Limit = 100,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Show the price history of a product, newest first, with a small chart."""
-    from forager.cli.products import product_views as views
     from forager.products.price_history import price_history
 
-    page = with_database(
-        context,
-        lambda db, _: price_history(
-            db, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
-        ),
+    return await price_history(
+        here.database, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
     )
-    none = "No change is known of that time."
-    return show_list(page, as_json, views.show_history, none=none)
 
 
 @app.command()
@@ -272,7 +251,6 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search names, brands, categories and descriptions. Words that begin with - go after --."""
-    from forager.cli.products import product_views as views
     from forager.index.engine import open_engine
     from forager.products.search import search_products
 
@@ -302,27 +280,16 @@ def search(
 @grouped
 def export(
     context: typer.Context,
-    format_: Annotated[
-        Format, typer.Option("--format", "-f", help="Output format.")
-    ] = Format.JSONL,
+    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
     output: Output = STDOUT,
-    prices: Annotated[
-        bool, typer.Option("--history", help="Write one row per price change instead.")
-    ] = False,
-    offers: Annotated[
-        bool,
-        typer.Option("--offers", help="Write one row per matching offer of another shop instead."),
-    ] = False,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,…|all", help="Columns to write.", show_default="those of `products list`"
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="With --history: only changes since this time."),
-    ] = None,
+    prices: bool = option("Write one row per price change instead.", "--history", default=False),
+    offers: bool = option(
+        "Write one row per matching offer of another shop instead.", "--offers", default=False
+    ),
+    columns: str | None = option(
+        "Columns to write.", metavar="NAME,…|all", show_default="those of `products list`"
+    ),
+    since: str | None = option("With --history: only changes since this time.", metavar="WHEN"),
     *,
     options: ProductOptions,
     force: Force = False,
@@ -366,19 +333,17 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
 
 
 @app.command()
-def offers(
-    context: typer.Context,
+@answers(views.OFFER_COLUMNS)
+async def offers(
+    here: Here,
     which: Annotated[
         str, typer.Argument(metavar="GTIN|PRODUCT", help="GTIN, or product ID or URL.")
     ],
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Compare the offers of the same article in all shops, cheapest first."""
-    from forager.cli.products import product_views as views
     from forager.products.offers import compare_offers
 
-    found = with_database(context, lambda db, _: compare_offers(db, which))
-    return show_json(found) if as_json else show_rows(views.OFFER_COLUMNS, found)
+    return await compare_offers(here.database, which)
 
 
 @app.command()
@@ -386,17 +351,13 @@ def offers(
 def changes(
     context: typer.Context,
     options: ProductOptions,
-    since: Annotated[
-        str,
-        typer.Option(
-            metavar="WHEN", help="Compare with the prices at this time: 7d, 12h, 2026-01-31."
-        ),
-    ] = "7d",
+    since: str = option(
+        "Compare with the prices at this time: 7d, 12h, 2026-01-31.", default="7d", metavar="WHEN"
+    ),
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
     """List the largest price changes in percent since a given time."""
-    from forager.cli.products import product_views as views
     from forager.products.price_history import largest_changes
 
     start, filters = moment(since), options.filters()
@@ -429,10 +390,9 @@ def image(
 
 
 @app.command()
-def stats(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(views.show_stats)
+async def stats(here: Here) -> object:
     """Show statistics of all products."""
-    from forager.cli.products import product_views as views
     from forager.products.service import product_stats
 
-    found = with_database(context, lambda db, _: product_stats(db))
-    return show_json(found) if as_json else views.show_stats(found)
+    return await product_stats(here.database)

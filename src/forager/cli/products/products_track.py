@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
-from forager.cli.options import AsJson
+from forager.cli.options import AsJson, argument, option
 from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_database
 from forager.errors import InvalidInput
@@ -27,52 +27,30 @@ STDIN = "-"
 
 def track(
     context: typer.Context,
-    urls: Annotated[
-        list[str] | None, typer.Argument(metavar="[URL]...", help="Product pages.")
-    ] = None,
-    every: Annotated[
-        str | None,
-        typer.Option(help="Recrawl interval: 30m, 6h, 1d, 1w.", show_default="the domain's"),
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option(min=0, max=9, help="Higher runs first.", show_default="5")
-    ] = None,
-    popularity: Annotated[
-        float | None,
-        typer.Option(help="Breaks ties between tasks: higher runs first.", show_default="0"),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="First visit at this time: 2026-11-16T08:30."),
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(min=0, max=1000, help="Retries of a visit.", show_default="3")
-    ] = None,
-    render: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|always|never",
-            help="Render pages in a browser: those without a price (auto), always, or never.",
-            show_default="the domain's",
-        ),
-    ] = None,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="A CSV file (url, priority, every, popularity, at, max_retries, render), JSON"
-            " lines or a JSON array with these keys, or a list of URLs; # begins a comment, - reads"
-            " standard input.",
-        ),
-    ] = None,
-    errors: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all rejected lines to this file.")
-    ] = None,
-    allow_private: Annotated[
-        bool,
-        typer.Option("--allow-private", help="Allow private addresses; stored with the domains."),
-    ] = False,
+    urls: list[str] | None = argument("Product pages.", metavar="[URL]..."),
+    every: str | None = option("Recrawl interval: 30m, 6h, 1d, 1w.", show_default="the domain's"),
+    priority: int | None = option("Higher runs first.", min=0, max=9, show_default="5"),
+    popularity: float | None = option(
+        "Breaks ties between tasks: higher runs first.", show_default="0"
+    ),
+    at: str | None = option("First visit at this time: 2026-11-16T08:30.", metavar="TIME"),
+    retries: int | None = option("Retries of a visit.", min=0, max=1000, show_default="3"),
+    render: str | None = option(
+        "Render pages in a browser: those without a price (auto), always, or never.",
+        metavar="auto|always|never",
+        show_default="the domain's",
+    ),
+    file: str | None = option(
+        "A CSV file (url, priority, every, popularity, at, max_retries, render), JSON"
+        " lines or a JSON array with these keys, or a list of URLs; # begins a comment, - reads"
+        " standard input.",
+        "--from",
+        metavar="FILE",
+    ),
+    errors: Path | None = option("Write all rejected lines to this file.", metavar="FILE"),
+    allow_private: bool = option(
+        "Allow private addresses; stored with the domains.", "--allow-private", default=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Track product pages. Options also apply to pages that are tracked already."""
@@ -109,17 +87,17 @@ async def _track(
     terms: Terms,
     allow_private: bool,
 ) -> Tracked:
-    from forager.tasks.imports import read_wishes
-    from forager.tasks.tracking_request import Wish
+    from forager.tasks.imports import read_requests
+    from forager.tasks.tracking_request import TrackRequest
 
     with ExitStack() as files:
         wishes = (
-            (Wish(number, url) for number, url in enumerate(urls, start=1))
+            (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
             if file is None
-            else read_wishes(files.enter_context(_opened(file)), file)
+            else read_requests(files.enter_context(_opened(file)), file)
         )
         refused = files.enter_context(_refused_into(errors))
-        return await tasks.track_wishes(
+        return await tasks.track_requests(
             wishes,
             terms=terms,
             allow_private=allow_private,

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, grouped, option
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
 from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
 from forager.cli.products import task_views as views
-from forager.cli.running import confirm, leave_if_unknown, with_database
+from forager.cli.running import Here, answers, confirm, leave_if_unknown, with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
 from forager.tasks.lifecycle import TaskStatus
 
 if TYPE_CHECKING:
-    from forager.db.database import Database
     from forager.parsers.scaffold import SavedPage
-    from forager.settings import Settings
     from forager.tasks.holds import Held
     from forager.tasks.selection import Selection
     from forager.tasks.service import Recrawled, Tasks
@@ -40,9 +38,7 @@ Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * ma
 class TaskChoice:
     """Options that select tasks."""
 
-    ids: Annotated[
-        list[int] | None, typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks.")
-    ] = None
+    ids: list[int] | None = argument("IDs of tasks.", metavar="[ID]...", min=1)
     status: Statuses = None
     domain: Domain = None
     url: Url = None
@@ -63,20 +59,20 @@ class TaskChoice:
         return chosen
 
 
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")]
+
+
 @app.command("list")
 def list_(
     context: typer.Context,
     status: Statuses = None,
     domain: Domain = None,
     url: Url = None,
-    due: Annotated[bool, typer.Option("--due", help="Only due tasks.")] = False,
-    held: Annotated[
-        bool | None,
-        typer.Option(
-            "--held/--not-held",
-            help="Only tasks that are held, or not: individually, by domain, or with all others.",
-        ),
-    ] = None,
+    due: bool = option("Only due tasks.", "--due", default=False),
+    held: bool | None = option(
+        "Only tasks that are held, or not: individually, by domain, or with all others.",
+        "--held/--not-held",
+    ),
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -85,7 +81,9 @@ def list_(
     from forager.tasks.selection import Selection
 
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
-    page = with_tasks(context, lambda tasks: tasks.list_tasks(chosen, cursor=cursor, limit=limit))
+    page = with_services(
+        context, lambda here: here.tasks.list_tasks(chosen, cursor=cursor, limit=limit)
+    )
     if as_json:
         return show_page([views.document(task) for task in page.items], page.next_cursor)
     if page.items:
@@ -99,38 +97,27 @@ def list_(
 
 
 @app.command()
-def show(
-    context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")],
-    as_json: AsJson = False,
-) -> None:
+@answers(views.show_report, document=views.report_document)
+async def show(here: Here, task: TaskId) -> object:
     """Show one task: its next visit, why it is not running now, and its last attempts."""
-    report = with_tasks(context, lambda tasks: tasks.report(task))
-    if as_json:
-        return show_json(views.report_document(report))
-    return views.show_report(report)
+    return await here.tasks.report(task)
 
 
 @app.command()
 def page(
     context: typer.Context,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")],
-    visit: Annotated[
-        int, typer.Option(min=1, help="Number of the visit; 1 is the newest stored response.")
-    ] = 1,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
-    ] = None,
+    task: TaskId,
+    visit: int = option("Number of the visit; 1 is the newest stored response.", default=1, min=1),
+    output: Path | None = option("Write to this file.", "--output", "-o", metavar="FILE"),
 ) -> None:
     """Print or save the stored response of a visit."""
     from forager.tasks.archived_page import visited_page
-    from forager.tasks.service import Tasks
 
-    async def read(database: Database, settings: Settings) -> SavedPage:
-        found = await Tasks(database, settings).report(task)
-        return await visited_page(database, settings, found.task.id, visit=visit)
+    async def read(here: Here) -> SavedPage:
+        found = await here.tasks.report(task)
+        return await visited_page(here.database, here.settings, found.task.id, visit=visit)
 
-    saved = with_database(context, read)
+    saved = with_services(context, read)
     if output is None:
         sys.stdout.buffer.write(saved.body)
     else:
@@ -139,10 +126,10 @@ def page(
 
 
 @app.command()
-def stats(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(views.show_stats)
+async def stats(here: Here) -> object:
     """Count tasks by state, and show which domains have work waiting."""
-    found = with_tasks(context, lambda tasks: tasks.stats())
-    return show_json(found) if as_json else views.show_stats(found)
+    return await here.tasks.stats()
 
 
 @app.command()
@@ -150,7 +137,7 @@ def stats(context: typer.Context, as_json: AsJson = False) -> None:
 def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
     """Crawl tasks now, before others of the same domain and priority."""
     chosen = choice.selection()
-    done, unknown = with_tasks(context, _beside_unknown(chosen, lambda t: t.recrawl(chosen)))
+    done, unknown = _beside_unknown(context, chosen, lambda t: t.recrawl(chosen))
     if as_json:
         show_json({**plain(done), "under_way": done.under_way, "not_found": unknown})
     else:
@@ -192,7 +179,7 @@ def remove(
             confirm(f"Remove {counted(await tasks.count(chosen), 'task')}?", yes=yes)
         return await tasks.remove(chosen)
 
-    removed, unknown = with_tasks(context, _beside_unknown(chosen, ask))
+    removed, unknown = _beside_unknown(context, chosen, ask)
     _show_count("removed", removed, unknown, as_json)
 
 
@@ -201,28 +188,17 @@ def remove(
 def set_(
     context: typer.Context,
     choice: TaskChoice,
-    priority: Annotated[int | None, typer.Option(min=0, max=9, help="Higher runs first.")] = None,
-    every: Annotated[
-        str | None,
-        typer.Option(
-            metavar="6h|default",
-            help="Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.",
-        ),
-    ] = None,
-    popularity: Annotated[
-        float | None, typer.Option(help="Breaks ties between tasks: higher runs first.")
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(min=0, max=1000, help="Retries of a visit.")
-    ] = None,
-    render: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|always|never|default",
-            help="Render pages in a browser: those without a price (auto), always, or never;"
-            " `default`: the setting of the domain.",
-        ),
-    ] = None,
+    priority: int | None = option("Higher runs first.", min=0, max=9),
+    every: str | None = option(
+        "Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.", metavar="6h|default"
+    ),
+    popularity: float | None = option("Breaks ties between tasks: higher runs first."),
+    retries: int | None = option("Retries of a visit.", min=0, max=1000),
+    render: str | None = option(
+        "Render pages in a browser: those without a price (auto), always, or never;"
+        " `default`: the setting of the domain.",
+        metavar="auto|always|never|default",
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Change the priority, interval, popularity, retries or rendering of tasks."""
@@ -245,26 +221,20 @@ def set_(
             default_render=render == "default",
         )  # fmt: skip
 
-    changed, unknown = with_tasks(context, _beside_unknown(chosen, set_terms))
+    changed, unknown = _beside_unknown(context, chosen, set_terms)
     _show_count("changed", changed, unknown, as_json)
 
 
-def with_tasks(context: typer.Context, ask: Callable[[Tasks], Awaitable[Answer]]) -> Answer:
-    from forager.tasks.service import Tasks
-
-    return with_database(context, lambda database, settings: ask(Tasks(database, settings)))
-
-
 def _beside_unknown(
-    chosen: Selection, ask: Callable[[Tasks], Awaitable[Answer]]
-) -> Callable[[Tasks], Awaitable[tuple[Answer, list[int]]]]:
+    context: typer.Context, chosen: Selection, ask: Callable[[Tasks], Awaitable[Answer]]
+) -> tuple[Answer, list[int]]:
     """The answer, and the numbers that named no task before it was given."""
 
-    async def answer(tasks: Tasks) -> tuple[Answer, list[int]]:
-        unknown = await tasks.unknown(chosen)
-        return await ask(tasks), unknown
+    async def answer(here: Here) -> tuple[Answer, list[int]]:
+        unknown = await here.tasks.unknown(chosen)
+        return await ask(here.tasks), unknown
 
-    return answer
+    return with_services(context, answer)
 
 
 def _hold(context: typer.Context, chosen: Selection, move: str, done: str, as_json: bool) -> None:
@@ -275,7 +245,7 @@ def _hold(context: typer.Context, chosen: Selection, move: str, done: str, as_js
         moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
         return moves[move](chosen)
 
-    held, unknown = with_tasks(context, _beside_unknown(chosen, ask))
+    held, unknown = _beside_unknown(context, chosen, ask)
     if as_json:
         show_json({**plain(held), "not_found": unknown})
     else:

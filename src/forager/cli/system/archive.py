@@ -10,7 +10,7 @@ import typer
 
 from forager.amounts import parse_duration, parse_size
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, Limit, Yes, flags_of
+from forager.cli.options import AsJson, Limit, Yes, argument, flags_of, option
 from forager.cli.output import Steps, note, show_json, show_page
 from forager.cli.running import confirm, run, with_database
 from forager.cli.system import archive_views as views
@@ -42,9 +42,9 @@ class Archive:
 @app.command("list")
 def list_all(
     context: typer.Context,
-    job: Annotated[str | None, typer.Option(help="Only segments of this job.")] = None,
+    job: str | None = option("Only segments of this job."),
     limit: Limit = 50,
-    cursor: Annotated[str, typer.Option(help="Return segments after this one.")] = "",
+    cursor: str = option("Return segments after this one.", default=""),
     as_json: AsJson = False,
 ) -> None:
     """List segments, oldest first: size, records, references, age, job."""
@@ -78,18 +78,14 @@ def show(context: typer.Context, segment: Segment, as_json: AsJson = False) -> N
 @app.command()
 def verify(
     context: typer.Context,
-    segments: Annotated[
-        list[str] | None, typer.Argument(metavar="[SEGMENT]...", help="Only these segments.")
-    ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Read only this many of the referenced records.")
-    ] = None,
+    segments: list[str] | None = argument("Only these segments.", metavar="[SEGMENT]..."),
+    fix: bool = option("Repair what can be repaired.", "--fix", default=False),
+    sample: int | None = option("Read only this many of the referenced records.", min=1),
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Read every record, and compare files, rows and references with each other."""
-    from forager.archive.audit import audit, mend
+    from forager.archive.audit import audit, repair
 
     if sample is not None:
         if fix or segments:
@@ -111,7 +107,7 @@ def verify(
                 views.show_findings(result.mendable)
             confirm(views.mending_question(result.mendable), yes=yes)
             for finding in result.mendable:
-                done = await mend(archive.database, archive.storage, finding)
+                done = await repair(archive.database, archive.storage, finding)
                 result.mended[finding.segment] = done
         return result
 
@@ -148,21 +144,15 @@ def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
 @app.command()
 def prune(
     context: typer.Context,
-    older_than: Annotated[
-        str | None, typer.Option(help="Delete segments last written longer ago than this: 30d.")
-    ] = None,
-    max_size: Annotated[
-        str | None, typer.Option(help="Delete the oldest segments until this size is left: 10GB.")
-    ] = None,
-    keep_referenced: Annotated[
-        bool, typer.Option("--keep-referenced", help="Keep referenced segments, even over a limit.")
-    ] = False,
-    orphans: Annotated[
-        bool, typer.Option("--orphans", help="Also delete files that are unknown to the database.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be deleted, and why.")
-    ] = False,
+    older_than: str | None = option("Delete segments last written longer ago than this: 30d."),
+    max_size: str | None = option("Delete the oldest segments until this size is left: 10GB."),
+    keep_referenced: bool = option(
+        "Keep referenced segments, even over a limit.", "--keep-referenced", default=False
+    ),
+    orphans: bool = option(
+        "Also delete files that are unknown to the database.", "--orphans", default=False
+    ),
+    dry_run: bool = option("Only show what would be deleted, and why.", "--dry-run", default=False),
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -204,7 +194,7 @@ def prune(
 def read(
     context: typer.Context,
     ref: Annotated[str, typer.Argument(metavar="REF", help="Reference: SEGMENT:OFFSET:LENGTH.")],
-    only_body: Annotated[bool, typer.Option("--body", help="Print only the body.")] = False,
+    only_body: bool = option("Print only the body.", "--body", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Print one archived response: status, headers and body."""

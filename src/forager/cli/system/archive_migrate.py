@@ -9,7 +9,7 @@ import typer
 
 from forager.amounts import size_in_words
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, flags_of
+from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import Steps, counted, note, plain, say, show_json
 from forager.cli.running import run
 from forager.errors import InvalidInput, NotAllowed
@@ -67,10 +67,9 @@ def migrate(
     to: Annotated[
         str, typer.Option("--to", help="s3://BUCKET/FOLDER, a folder, or `local`.", metavar="PLACE")
     ],
-    delete_source: Annotated[
-        bool,
-        typer.Option("--delete-source", help="Delete copied files from the old location."),
-    ] = False,
+    delete_source: bool = option(
+        "Delete copied files from the old location.", "--delete-source", default=False
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Copy archive and images to another location, and verify each copy.

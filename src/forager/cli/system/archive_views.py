@@ -100,7 +100,7 @@ class Audit:
 
     @property
     def mendable(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.can_be_mended]
+        return [finding for finding in self.findings if finding.can_be_repaired]
 
     @property
     def failed(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 import typer
 
 from forager.cli import output
-from forager.cli.options import AsJson, Yes, flags_of
+from forager.cli.options import AsJson, Yes, argument, flags_of
 from forager.cli.output import counted
 from forager.cli.running import confirm
 from forager.errors import InvalidInput
@@ -68,7 +68,7 @@ def stop(context: typer.Context) -> None:
 @app.command()
 def upgrade(
     context: typer.Context,
-    revision: Annotated[str, typer.Argument(help="Target version.")] = "head",
+    revision: str = argument("Target version.", default="head"),
 ) -> None:
     """Upgrade the schema to the version that this Forager needs. Every start does this too."""
     from forager.db import schema

@@ -10,7 +10,7 @@ import typer
 
 from forager.cli import output
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, flags_of
+from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import Steps, clean
 from forager.cli.running import run
 from forager.errors import InvalidInput
@@ -27,7 +27,7 @@ COLUMN = 14
 
 def doctor(
     context: typer.Context,
-    job: Annotated[bool, typer.Option("--job", help="Also run a small test job.")] = False,
+    job: bool = option("Also run a small test job.", "--job", default=False),
     as_json: AsJson = False,
 ) -> None:
     """Check everything Forager depends on, and suggest fixes. Exit code 1 if something fails.

@@ -9,24 +9,21 @@ import typer
 
 from forager.access.caller import Scope
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import (
+    Columns,
     long_time,
     note,
     plain,
     say,
     show_json,
-    show_page,
-    show_rows,
     show_table,
 )
-from forager.cli.running import with_database
+from forager.cli.running import Here, answers, lists, with_database
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey
     from forager.access.quota import Quota, Usage
-    from forager.db.database import Database
-    from forager.settings import Settings
 
 app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
@@ -39,16 +36,11 @@ NO_LIMIT = "no limit"
 def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Purpose of the key.")],
-    scope: Annotated[
-        Scope, typer.Option(help="read, operate (start and manage work), or admin (everything).")
-    ] = Scope.OPERATE,
-    owner: Annotated[
-        UUID | None,
-        typer.Option(help="Owner of everything created with it.", show_default="a new owner"),
-    ] = None,
-    expires: Annotated[
-        str | None, typer.Option(help="Time until it expires: 12h, 90d.", show_default="never")
-    ] = None,
+    scope: Scope = option(
+        "read, operate (start and manage work), or admin (everything).", default=Scope.OPERATE
+    ),
+    owner: UUID | None = option("Owner of everything created with it.", show_default="a new owner"),
+    expires: str | None = option("Time until it expires: 12h, 90d.", show_default="never"),
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it once. After the first key, every request needs one."""
@@ -67,56 +59,47 @@ def create(
     )
 
 
+_KEY_COLUMNS: Columns = {
+    "ID": "id",
+    "NAME…": "name",
+    "SCOPE": lambda key: key.scope.value,
+    "STATE": lambda key: (key.state.value, STYLES[key.state]),
+    "OWNER": "user_id",
+    "USED": "last_used_at",
+}
+
+
 @app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
+@lists(_KEY_COLUMNS, none="There are no keys: the API is open to this machine alone.")
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List keys, newest first."""
     from forager.access.keys import list_keys
 
-    page = with_database(context, lambda db, _: list_keys(db, cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no keys: the API is open to this machine alone.")
-    show_rows(
-        {
-            "ID": "id",
-            "NAME…": "name",
-            "SCOPE": lambda key: key.scope.value,
-            "STATE": lambda key: (key.state.value, STYLES[key.state]),
-            "OWNER": "user_id",
-            "USED": "last_used_at",
-        },
-        page.items,
-    )
-    return note(f"There are more: --cursor {page.next_cursor}") if page.next_cursor else None
+    return await list_keys(here.database, cursor=cursor, limit=limit)
 
 
 @app.command()
-def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+@answers(
+    lambda found: _show(*found),
+    document=lambda found: {**plain(found[0]), "quota": found[1], "usage": found[2]},
+)
+async def show(here: Here, key: KeyId) -> object:
     """Show a key, its owner's quota and current usage."""
     from forager.access.keys import get_key
     from forager.access.quotas import get_quota, get_usage
 
-    async def ask(database: Database, _: Settings) -> tuple[ApiKey, Quota, Usage]:
-        found = await get_key(database, key)
-        quota = await get_quota(database, found.user_id)
-        return found, quota, await get_usage(database, found.user_id)
-
-    found, quota, usage = with_database(context, ask)
-    if as_json:
-        return show_json({**plain(found), "quota": quota, "usage": usage})
-    return _show(found, quota, usage)
+    found = await get_key(here.database, key)
+    quota = await get_quota(here.database, found.user_id)
+    return found, quota, await get_usage(here.database, found.user_id)
 
 
 @app.command()
-def revoke(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+@answers(lambda found: f"{found.id} ({found.name}) is revoked")
+async def revoke(here: Here, key: KeyId) -> object:
     """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 
-    found = with_database(context, lambda db, _: revoke_key(db, key))
-    return show_json(found) if as_json else say(f"{found.id} ({found.name}) is revoked")
+    return await revoke_key(here.database, key)
 
 
 @app.command("set-quota")
@@ -125,18 +108,14 @@ def set_quota(
     owner: Annotated[
         UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
     ],
-    active_jobs: Annotated[
-        int | None,
-        typer.Option(min=0, help="Jobs that are pending, running or paused at the same time."),
-    ] = None,
-    pages_per_job: Annotated[int | None, typer.Option(min=1, help="Pages per crawl.")] = None,
-    pages_per_day: Annotated[
-        int | None,
-        typer.Option(min=0, help="Pages per UTC day, over all crawls started on that day."),
-    ] = None,
-    requests_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Requests per minute, over all API processes.")
-    ] = None,
+    active_jobs: int | None = option(
+        "Jobs that are pending, running or paused at the same time.", min=0
+    ),
+    pages_per_job: int | None = option("Pages per crawl.", min=1),
+    pages_per_day: int | None = option(
+        "Pages per UTC day, over all crawls started on that day.", min=0
+    ),
+    requests_per_minute: int | None = option("Requests per minute, over all API processes.", min=1),
     as_json: AsJson = False,
 ) -> None:
     """Set the quota of an owner; limits that are not given are removed."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import Capacity, flags_of
+from forager.cli.options import Capacity, flags_of, option
 from forager.cli.output import note, write
 from forager.cli.running import run, run_until_stopped
 from forager.cli.system.worker import run_worker
@@ -130,12 +130,8 @@ GLOBAL_FLAGS = ("home", "database_url")
 
 def mcp(
     context: typer.Context,
-    print_config: Annotated[
-        Client | None, typer.Option(help="Print the configuration for this client, and exit.")
-    ] = None,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Offer no tool that starts a crawl.")
-    ] = False,
+    print_config: Client | None = option("Print the configuration for this client, and exit."),
+    read_only: bool = option("Offer no tool that starts a crawl.", "--read-only", default=False),
 ) -> None:
     """Serve the Model Context Protocol on standard input and output.
 

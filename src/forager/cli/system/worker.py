@@ -222,7 +222,7 @@ async def _recover(
     from forager.tasks.workers.recovery import TaskRecovery
 
     return await asyncio.gather(
-        Watchdog(database, settings).look_twice(), TaskRecovery(database, settings).look_twice()
+        Watchdog(database, settings).check_twice(), TaskRecovery(database, settings).check_twice()
     )
 
 

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from forager.archive.storage import Storage
 from forager.crawl.explain import store
-from forager.crawl.explain.outlook import Outlook, domain_of, outlook
+from forager.crawl.explain.outlook import Outlook, outlook
 from forager.crawl.explain.store import Fate
-from forager.crawl.frontier.scope import Scope
-from forager.crawl.frontier.seeding import first_urls
+from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
+from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
@@ -334,10 +334,7 @@ def _why_never_seen(url: NormalisedUrl, job: Job | None, waits: str | None) -> s
     options = _options(job)
     if options is None:
         return f"job {job.id} is not a crawl"
-    scope = Scope(
-        first_urls(options), options.scope, include=options.include, exclude=options.exclude
-    )
-    rule = scope.verdict(url).rule
+    rule = scope_of(options).verdict(url).rule
     if rule is not None:
         return f"it would not be crawled: {rule.words}"
     if waits and job.started_at is None:

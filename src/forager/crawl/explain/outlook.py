@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from forager.crawl.frontier.scope import Scope
-from forager.crawl.frontier.seeding import first_urls
+from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions
+from forager.crawl.rendering import domain_of
 from forager.crawl.report import CrawlWait
 from forager.db.database import Database
-from forager.errors import GiveUp, NotFound
+from forager.errors import GiveUp
 from forager.extract.hosts import host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
 from forager.fetch.domains import Domain
-from forager.fetch.domains.service import Domains
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
 from forager.fetch.robots.gate import origin_of
@@ -96,10 +95,7 @@ def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | 
 
 
 def _scope(url: NormalisedUrl, options: CrawlOptions) -> Check:
-    scope = Scope(
-        first_urls(options), options.scope, include=options.include, exclude=options.exclude
-    )
-    rule = scope.verdict(url).rule
+    rule = scope_of(options).verdict(url).rule
     if rule is not None:
         return Check("scope", Answer.NO, rule.words)
     return Check("scope", Answer.YES, f"within the crawl's scope ({options.scope})")
@@ -131,13 +127,6 @@ def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:
     if found.line is None:
         return Check("robots", answer, "no robots.txt rule applies")
     return Check("robots", answer, f"line {found.line} of robots.txt: {found.rule}")
-
-
-async def domain_of(database: Database, url: str) -> Domain | None:
-    try:
-        return await Domains(database).get(host_of(url))
-    except NotFound:
-        return None
 
 
 def _host(domain: Domain | None) -> Check:

@@ -14,7 +14,7 @@ from forager.db.rows import Rows, Values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """A row of the visited or the frontier table; what is pending has no outcome of its own."""
+    """A row of the visited or the frontier table; the outcome of a pending one is `pending`."""
 
     job_id: UUID
     url: str

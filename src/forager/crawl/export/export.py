@@ -8,26 +8,27 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from forager.archive.reader import ExportReport, read_response, warc_parts, write_warc
+from forager.archive.reader import ExportReport, read_response, warc_parts
 from forager.archive.record import ArchiveError, Codec
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import select_in_key_order
+from forager.crawl.store.url_lists import ArchivedUrl
 from forager.crawl.url_lists import UrlFilter
+from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.documents.export import job_export, zip_parts
 from forager.errors import NotFound
 from forager.extract.decode import decode
 from forager.extract.kinds import ContentKind, kind_of
 from forager.logs import get_logger
-from forager.row_files import Gathered, RowSink, open_sink
+from forager.row_files import file_parts
 
 log = get_logger("crawl")
 
-# bodies are read so many at a time: an object store answers each only after a while
+# bodies that are read at the same time, because an object store is slow to answer
 _READ_AHEAD = 16
 
 Progress = Callable[[int], None]
@@ -41,14 +42,6 @@ class Export:
     outcomes: tuple[Outcome, ...] = tuple(Outcome)
     body: bool = False
     codec: Codec | None = Codec.GZIP
-
-
-@dataclass(slots=True)
-class Exported:
-    """What was written; `missed` responses could not be read from the archive."""
-
-    written: int = 0
-    missed: int = 0
 
 
 async def export_size(database: Database, job_id: UUID, wanted: Export) -> int:
@@ -67,22 +60,17 @@ async def export_job(
     wanted: Export,
     file: BinaryIO,
     progress: Progress = lambda _: None,
-) -> Exported:
+) -> ExportReport:
     """Write an export. Memory does not grow with the job."""
+    report, expected = ExportReport(), 0
     if wanted.format is ExportFormat.WARC:
         expected = await export_size(database, job_id, wanted)
-        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
-        info = {"isPartOf": str(job_id)}
-        report = await write_warc(storage, refs, file, wanted.codec, info)
+    async for part in export_stream(database, storage, job_id, wanted, progress, report):
+        file.write(part)
+    file.flush()
+    if wanted.format is ExportFormat.WARC:
         _compare(job_id, expected, report)
-        return Exported(report.written, report.missed)
-    sink, exported = _sink(wanted, file), Exported()
-    async for rows in _rows(database, storage, job_id, wanted, exported):
-        sink.write(rows)
-        exported.written += len(rows)
-        progress(len(rows))
-    sink.finish()
-    return exported
+    return report
 
 
 async def export_stream(
@@ -91,30 +79,30 @@ async def export_stream(
     job_id: UUID,
     wanted: Export,
     progress: Progress = lambda _: None,
+    report: ExportReport | None = None,
 ) -> AsyncIterator[bytes]:
-    """The bytes of the same file, a part at a time; unreadable responses are left out."""
+    """The bytes of an export, a part at a time; unreadable responses are left out."""
+    report = report or ExportReport()
     if wanted.format is ExportFormat.MARKDOWN:
-        async for part in zip_parts(database, await job_export(database, job_id), progress):
-            yield part
-        return
-    if wanted.format is ExportFormat.WARC:
+        parts = zip_parts(database, await job_export(database, job_id), progress)
+    elif wanted.format is ExportFormat.WARC:
         refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
-        info = {"isPartOf": str(job_id)}
-        async for part in warc_parts(storage, refs, wanted.codec, info, ExportReport()):
-            yield part
-        return
-    gathered = Gathered()
-    sink = _sink(wanted, gathered)
-    async for rows in _rows(database, storage, job_id, wanted, Exported()):
-        sink.write(rows)
-        progress(len(rows))
-        yield gathered.take()
-    sink.finish()
-    yield gathered.take()
+        parts = warc_parts(storage, refs, wanted.codec, {"isPartOf": str(job_id)}, report)
+    else:
+        columns = _COLUMNS | {"body": "string"} if wanted.body else _COLUMNS
+        rows = _rows(database, storage, job_id, wanted, progress, report)
+        parts = file_parts(wanted.format, columns, rows)
+    async for part in parts:
+        yield part
 
 
 async def _rows(
-    database: Database, storage: Storage, job_id: UUID, wanted: Export, exported: Exported
+    database: Database,
+    storage: Storage,
+    job_id: UUID,
+    wanted: Export,
+    progress: Progress,
+    report: ExportReport,
 ) -> AsyncIterator[list[dict[str, Any]]]:
     async for page in _settled_urls(database, job_id, wanted.outcomes):
         step = _READ_AHEAD if wanted.body else len(page)
@@ -122,25 +110,24 @@ async def _rows(
             part = page[start : start + step]
             rows = [row_of(settled) for settled in part]
             if wanted.body:
-                exported.missed += await _add_bodies(storage, part, rows)
+                report.missed += await _add_bodies(storage, part, rows)
             yield rows
+            report.written += len(rows)
+            progress(len(rows))
 
 
-async def _settled_urls(
+def _settled_urls(
     database: Database, job_id: UUID, outcomes: Sequence[Outcome]
 ) -> AsyncIterator[list[SettledUrl]]:
     """All settled URLs of a job, a page at a time, always in the same order."""
-    wanted = UrlFilter(outcomes=outcomes)
-    after = b""
-    while True:
-        page = await database.run(
-            select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=store.PAGE_ROWS
+    wanted, limit = UrlFilter(outcomes=outcomes), store.PAGE_ROWS
+
+    async def select(after: bytes) -> list[SettledUrl]:
+        return await database.run(
+            store.select_in_key_order, job_id, wanted, after=after, scan=2**62, limit=limit
         )
-        if page:
-            yield page
-            after = page[-1].url_hash
-        if len(page) < store.PAGE_ROWS:
-            return
+
+    return batches(select, b"", lambda url: url.url_hash, limit)
 
 
 async def _archived_responses(
@@ -151,16 +138,14 @@ async def _archived_responses(
     By URL, not by segment: a merge moves responses to another segment meanwhile, never to another
     URL. Within a page they come in the order in which they were written, which reads faster.
     """
-    after = b""
-    while True:
-        page = await database.run(
-            store.select_refs, job_id, outcomes, after=after, limit=store.PAGE_ROWS
-        )
+    limit = store.PAGE_ROWS
+
+    async def select(after: bytes) -> list[ArchivedUrl]:
+        return await database.run(store.select_refs, job_id, outcomes, after=after, limit=limit)
+
+    async for page in batches(select, b"", lambda url: url.url_hash, limit):
         for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
             yield ref
-        if len(page) < store.PAGE_ROWS:
-            return
-        after = page[-1].url_hash
 
 
 def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
@@ -173,11 +158,6 @@ def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
             expected=expected,
             found=found,
         )
-
-
-def _sink(wanted: Export, file: BinaryIO) -> RowSink:
-    columns = _COLUMNS | {"body": "string"} if wanted.body else _COLUMNS
-    return open_sink(wanted.format, file, columns)
 
 
 def row_of(settled: SettledUrl) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
-from forager.crawl import store
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.extraction.rereading import as_response
+from forager.crawl.store import visited as store
 from forager.documents.page import SampledPage
 from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed

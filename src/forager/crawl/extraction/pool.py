@@ -89,12 +89,12 @@ class ExtractionPool:
     def add_seed(self, seed: str) -> None:
         """A new seed widens the scope, for all pages that are sent from now on."""
         self._seeds = (*self._seeds, seed)
-        self._sandboxes.tell({"seed": seed}, self._argument())
+        self._sandboxes.update({"seed": seed}, self._argument())
 
     def use_repeated(self, repeated: dict[str, Any]) -> None:
         """Remove what the pages of the source have in common, of all pages from now on."""
         self._repeated = repeated
-        self._sandboxes.tell({"repeated": repeated}, self._argument())
+        self._sandboxes.update({"repeated": repeated}, self._argument())
 
     async def blocks_of(self, response: Response) -> list[Block]:
         """The blocks of a page of a sample."""

@@ -12,13 +12,13 @@ from forager.archive.reader import ArchivedResponse, read_response
 from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.crawl import store
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Settlement
-from forager.crawl.store import ArchivedPage
+from forager.crawl.store import ends as store
+from forager.crawl.store.ends import ArchivedPage
 from forager.db.database import Database
 from forager.documents.page import Plan
 from forager.errors import NotFound, WorkFailed

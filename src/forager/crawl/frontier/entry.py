@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A URL that a page led to, before anybody has judged it."""
+    """A URL that a page led to, before it is judged."""
 
     url: NormalisedUrl
     key: bytes

@@ -11,7 +11,7 @@ from forager.crawl.frontier.entry import Entry, Found, Via
 from forager.extract.keys import KEY_LENGTH
 from forager.extract.urls import NormalisedUrl
 
-# what its column can hold: beyond it, pages are no longer told apart by depth
+# what its column can hold: deeper pages all get this depth
 MAX_DEPTH = 32_767
 
 

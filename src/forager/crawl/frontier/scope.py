@@ -38,7 +38,7 @@ class ScopeMode(StrEnum):
 
 
 class ScopeReason(StrEnum):
-    """Why a URL is not crawled. The first three mean that it is somebody else's."""
+    """Why a URL is not crawled. The first three mean that it belongs to another site."""
 
     OTHER_HOST = "other_host"
     OTHER_DOMAIN = "other_domain"
@@ -120,7 +120,7 @@ class Scope:
         return ScopeVerdict(in_scope=True, rule=rule) if rule else _WANTED
 
     def outside(self, url: str) -> ScopeRule | None:
-        """Why a URL is somebody else's; None if the crawl has to account for it."""
+        """Why a URL is outside the crawl; None if the crawl has to account for it."""
         if url in self._seeds:
             return None
         host = host_of(url)

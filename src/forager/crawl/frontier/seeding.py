@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.entry import Found, Via
+from forager.crawl.frontier.scope import Scope
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
@@ -38,7 +39,7 @@ BATCH = 1_000
 
 
 class Seeding:
-    """Puts seeds and sitemap entries into the frontier, in commits of their own."""
+    """Puts seeds and sitemap entries into the frontier, in separate commits."""
 
     def __init__(
         self,
@@ -63,9 +64,9 @@ class Seeding:
         self._deferred: Waiting | None = None
 
     async def run(self, *, last: bool = False) -> Waiting | None:
-        """Go on where the last run stopped; the answer says if some host cannot be asked yet.
+        """Resume where the last run stopped; returns the wait if a host cannot be fetched from yet.
 
-        The `last` time nobody waits for such a host any more.
+        With `last`, such hosts are skipped.
         """
         if self._state.seeded:
             return None
@@ -144,7 +145,7 @@ class Seeding:
                 await self._commit(pages)
                 pages = []
         await self._commit(pages)
-        # noted once it is read to its end: whoever begins it again counts nothing twice
+        # recorded once it was read to its end, so that a second reading counts nothing twice
         self._state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
         self._state.ledger.note(SITEMAPS, "read" if parser.error is None else "damaged")
         return further
@@ -211,7 +212,7 @@ async def _fetch_sitemap(paced: Paced, url: str) -> bytes:
 
 
 async def _any_hop(_: str) -> None:
-    """Where a sitemap may be is up to whoever names it; the guard sees every address."""
+    """A sitemap may redirect anywhere; the guard checks every address."""
 
 
 def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
@@ -221,6 +222,17 @@ def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
     urls = [urljoin(seed, file) for seed in options.seeds for file in files]
     named = [seed for seed in options.seeds if seed.endswith(".txt")]
     return list(dict.fromkeys(NormalisedUrl(url) for url in named or urls))
+
+
+def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalisedUrl] = ()) -> Scope:
+    """The scope of a crawl with these options, and of starts that it found."""
+    return Scope(
+        (*first_urls(options), *more_seeds),
+        options.scope,
+        include=options.include,
+        exclude=options.exclude,
+        max_depth=options.max_depth,
+    )
 
 
 def _seed(url: NormalisedUrl) -> Found:

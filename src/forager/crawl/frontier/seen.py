@@ -99,7 +99,7 @@ class SeenSet:
         self.add_many(batch)
 
     def _add_zero(self) -> bool:
-        # zero marks an empty slot, so the hash zero needs a place of its own
+        # zero marks an empty slot, so the hash zero is stored separately
         was_known, self._has_zero = self._has_zero, True
         return not was_known
 

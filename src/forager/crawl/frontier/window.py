@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from forager.crawl import store
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.settlement import Resting
+from forager.crawl.store import frontier as store
 from forager.db.database import Database
 from forager.fetch.robots.gate import origin_of
 
@@ -26,9 +26,9 @@ Place = tuple[int, int]
 class Window:
     """Reads the frontier behind a remembered place, so that no scan meets what is settled.
 
-    Every entry up to the place is in memory, in somebody's hands, or settled; whatever lies behind
+    Every entry up to the place is in memory, being fetched, or settled; whatever lies behind
     it is in the table. New entries mostly come behind, but not always: where a page redirects to
-    is as deep as the page itself. Those are kept here, since nobody would read them again.
+    is as deep as the page itself. Those are kept here, since they would not be read again.
     """
 
     def __init__(self, database: Database, job_id: UUID, *, capacity: int = CAPACITY) -> None:
@@ -42,7 +42,7 @@ class Window:
         self._complete = False
         # entries behind the place are on their way into the table
         self._commit_awaited = False
-        # seqs of all entries that are here or in somebody's hands: none is handed out twice
+        # seqs of all entries that are here or being fetched: none is given out twice
         self._held: set[int] = set()
         # those of them that are tried again
         self._retrying: set[int] = set()
@@ -93,7 +93,7 @@ class Window:
         if self._complete or self._commit_awaited or len(self._entries) > self._low:
             return
         limit = self._capacity - len(self._entries)
-        # what is in somebody's hands now may be settled before the answer is here
+        # what is being fetched now may be settled before the result is here
         held = set(self._held)
         found = await self._database.run(
             store.select_entries, self._job_id, after=self._place, limit=limit

@@ -87,7 +87,7 @@ _CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 class XmlReader:
     """Sitemaps, sitemap indexes, RSS and Atom, on expat, which keeps no tree.
 
-    Nothing can be expanded or fetched: a document type with declarations of its own is refused,
+    Nothing can be expanded or fetched: a document type with declarations is refused,
     and a reference to any other entity is taken as text.
     """
 

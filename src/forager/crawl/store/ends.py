@@ -28,7 +28,7 @@ async def select_first_troubles(connection: Connection, job_id: UUID) -> list[st
 
 
 def key_ranges(count: int) -> list[tuple[bytes, bytes]]:
-    """So many ranges (first, last) of keys, alike in size, that together hold them all."""
+    """This many ranges (first, last) of about equal size that cover all keys."""
     count = min(count, 2**16)
     starts = [(2**16 * n // count).to_bytes(2, "big") for n in range(count)]
     return list(zip(starts, [*starts[1:], b"\xff" * (KEY_LENGTH + 1)], strict=True))

@@ -9,50 +9,48 @@ from uuid import UUID
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.settlement import Postponed
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import RowArrays, Values
 from forager.extract.urls import NormalisedUrl
+
+_NEW = RowArrays(
+    "n", depth="smallint", seq="bigint", url_hash="bytea", url="text", parent="bytea", via="text",
+    hops="text",
+)  # fmt: skip
+_PLACES = RowArrays("place", depth="smallint", seq="bigint")
+_LATER = RowArrays("later", depth="smallint", seq="bigint", seconds="float8")
 
 
 async def insert_entries(connection: Connection, job_id: UUID, entries: Sequence[Entry]) -> None:
     await connection.execute(
-        """
+        f"""
         INSERT INTO crawl_frontier (job_id, depth, seq, url_hash, url, parent, via, redirects)
         SELECT %(job_id)s, n.depth, n.seq, n.url_hash, n.url, n.parent, n.via,
-               CASE WHEN n.redirects = '' THEN NULL
+               CASE WHEN n.hops = '' THEN NULL
                     ELSE (SELECT array_agg(decode(hop, 'hex') ORDER BY place)
-                            FROM unnest(string_to_array(n.redirects, ','))
-                                 WITH ORDINALITY AS hops (hop, place))
+                            FROM unnest(string_to_array(n.hops, ','))
+                                 WITH ORDINALITY AS followed (hop, place))
                END
-          FROM unnest(%(depths)s::smallint[], %(seqs)s::bigint[], %(keys)s::bytea[],
-                      %(urls)s::text[], %(parents)s::bytea[], %(vias)s::text[],
-                      %(redirects)s::text[])
-               AS n (depth, seq, url_hash, url, parent, via, redirects)
+          FROM {_NEW}
         """,
         {
             "job_id": job_id,
-            "depths": [entry.depth for entry in entries],
-            "seqs": [entry.seq for entry in entries],
-            "keys": [entry.key for entry in entries],
-            "urls": [entry.url for entry in entries],
-            "parents": [entry.parent for entry in entries],
-            "vias": [entry.via for entry in entries],
-            "redirects": [",".join(key.hex() for key in entry.redirects) for entry in entries],
+            **_NEW.values(
+                entries,
+                url_hash="key",
+                hops=[",".join(key.hex() for key in entry.redirects) for entry in entries],
+            ),
         },
     )
 
 
 async def delete_entries(connection: Connection, job_id: UUID, entries: Sequence[Entry]) -> None:
     await connection.execute(
-        """
+        f"""
         DELETE FROM crawl_frontier f
-         USING unnest(%(depths)s::smallint[], %(seqs)s::bigint[]) AS gone (depth, seq)
-         WHERE f.job_id = %(job_id)s AND f.depth = gone.depth AND f.seq = gone.seq
+         USING {_PLACES}
+         WHERE f.job_id = %(job_id)s AND f.depth = place.depth AND f.seq = place.seq
         """,
-        {
-            "job_id": job_id,
-            "depths": [entry.depth for entry in entries],
-            "seqs": [entry.seq for entry in entries],
-        },
+        {"job_id": job_id, **_PLACES.values(entries)},
     )
 
 
@@ -60,20 +58,14 @@ async def postpone_entries(
     connection: Connection, job_id: UUID, postponed: Sequence[Postponed]
 ) -> None:
     await connection.execute(
-        """
+        f"""
         UPDATE crawl_frontier f
            SET attempts = f.attempts + 1,
                not_before = now() + later.seconds * interval '1 second'
-          FROM unnest(%(depths)s::smallint[], %(seqs)s::bigint[], %(seconds)s::float8[])
-               AS later (depth, seq, seconds)
+          FROM {_LATER}
          WHERE f.job_id = %(job_id)s AND f.depth = later.depth AND f.seq = later.seq
         """,
-        {
-            "job_id": job_id,
-            "depths": [item.entry.depth for item in postponed],
-            "seqs": [item.entry.seq for item in postponed],
-            "seconds": [item.seconds for item in postponed],
-        },
+        {"job_id": job_id, **_LATER.values(postponed, depth="entry.depth", seq="entry.seq")},
     )
 
 

@@ -6,13 +6,26 @@ from collections.abc import Sequence
 from typing import LiteralString, cast
 from uuid import UUID
 
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, ref_columns
 from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import RowArrays, Values
 
 # what the crawl's generation lists; as the index of contents has it
 IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
+
+
+_SETTLED = RowArrays(
+    "n", key="bytea", url="text", outcome="text", reason="text", detail="text",
+    duplicate_of="text", carried_over="boolean", http_status="smallint", depth="smallint",
+    parent="bytea", via="text", attempts="smallint", content_type="text", title="text",
+    size="int", duration_ms="int", content_hash="bytea", etag="text", last_modified="text",
+    outlinks="bytea", rendering="text", segment="text", segment_offset="bigint",
+    segment_length="int",
+)  # fmt: skip
+_OF_ENTRY: dict[str, str] = {
+    name: f"entry.{name}" for name in ("key", "url", "depth", "parent", "via", "attempts")
+}
 
 
 async def insert_visited(
@@ -22,50 +35,16 @@ async def insert_visited(
     refs: Sequence[ArchiveRef | None],
 ) -> None:
     await connection.execute(
-        """
+        f"""
         INSERT INTO crawl_visited
             (job_id, url_hash, url, outcome, reason, detail, duplicate_of, carried_over,
              http_status, depth, parent, via, attempts, content_type, title, size, duration_ms,
-             content_hash, etag, last_modified, outlinks, segment, segment_offset, segment_length,
-             rendering)
+             content_hash, etag, last_modified, outlinks, rendering, segment, segment_offset,
+             segment_length)
         SELECT %(job_id)s, n.*
-          FROM unnest(%(keys)s::bytea[], %(urls)s::text[], %(outcomes)s::text[],
-                      %(reasons)s::text[], %(details)s::text[], %(duplicates)s::text[],
-                      %(carried)s::boolean[], %(statuses)s::smallint[],
-                      %(depths)s::smallint[], %(parents)s::bytea[], %(vias)s::text[],
-                      %(attempts)s::smallint[], %(types)s::text[],
-                      %(titles)s::text[], %(sizes)s::int[], %(durations)s::int[],
-                      %(hashes)s::bytea[], %(etags)s::text[], %(modified)s::text[],
-                      %(outlinks)s::bytea[], %(segments)s::text[], %(offsets)s::bigint[],
-                      %(lengths)s::int[], %(renderings)s::text[]) AS n
+          FROM {_SETTLED}
         """,
-        {
-            "job_id": job_id,
-            "keys": [s.entry.key for s in settled],
-            "urls": [s.entry.url for s in settled],
-            "outcomes": [s.outcome for s in settled],
-            "reasons": [s.reason for s in settled],
-            "details": [s.detail for s in settled],
-            "duplicates": [s.duplicate_of for s in settled],
-            "carried": [s.carried_over for s in settled],
-            "statuses": [s.http_status for s in settled],
-            "depths": [s.entry.depth for s in settled],
-            "parents": [s.entry.parent for s in settled],
-            "vias": [s.entry.via for s in settled],
-            "attempts": [s.entry.attempts for s in settled],
-            "types": [s.content_type for s in settled],
-            "titles": [s.title for s in settled],
-            "sizes": [s.size for s in settled],
-            "durations": [s.duration_ms for s in settled],
-            "hashes": [s.content_hash for s in settled],
-            "etags": [s.etag for s in settled],
-            "modified": [s.last_modified for s in settled],
-            "outlinks": [s.outlinks for s in settled],
-            "segments": [ref and ref.segment for ref in refs],
-            "offsets": [None if ref is None else ref.offset for ref in refs],
-            "lengths": [None if ref is None else ref.length for ref in refs],
-            "renderings": [s.rendering for s in settled],
-        },
+        {"job_id": job_id, **_SETTLED.values(settled, **_OF_ENTRY, **ref_columns(refs))},
     )
 
 

@@ -53,7 +53,7 @@ def find_postmaster(data: Path) -> Postmaster | None:
 
 
 def forget_reused_pid(data: Path) -> None:
-    """Remove a pid file whose pid is another process now: the server would believe it.
+    """Remove a pid file whose pid is another process now: the server would trust it.
 
     Only for a caller that knows that no server lives. The server itself copes with dead pids.
     """

@@ -1,9 +1,9 @@
 """One process's use of the embedded server: the last one out stops it, or lets it linger.
 
-Who uses the server holds a shared lock on `users.lock`; the kernel releases it when the process
-dies. Entering, starting, leaving and stopping happen behind the door (an exclusive lock), so nobody
-enters while the last one leaves. Waiting for recovery happens outside: it can take minutes, and the
-shared lock is enough to keep the server from being stopped meanwhile.
+A process that uses the server holds a shared lock on `users.lock`; the kernel releases it when the
+process dies. Entering, starting, leaving and stopping happen behind the door (an exclusive lock),
+so no process enters while the last one leaves. Waiting for recovery happens outside: it can take
+minutes, and the shared lock is enough to keep the server from being stopped meanwhile.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class ServerStatus:
     socket_folder: Path | None
     log: Path
     log_bytes: int
-    users: tuple[int, ...] | None  # pids; None where the system does not tell
+    users: tuple[int, ...] | None  # pids; None where the system does not show them
     disk_full: bool
 
 

@@ -97,9 +97,9 @@ TEXTS_CAP = 400
 ENOUGH = 150
 # candidates whose headings and titles are read
 MAX_SCORED = 200
-# how much of a query the words of a section must tell to be most of them, and some of them
+# share of the weight of a query that counts as most, and as some, of its words
 MOST, SOME = 0.6, 0.3
-# more sources than this are told apart by the manifest alone
+# with more sources than this, only the manifest filters by source
 MAX_MARKS = 8
 # no lexeme is as long
 NOWHERE = f"'{'x' * 2000}'"
@@ -125,7 +125,7 @@ async def rank(
     *,
     share: float = 1.0,
 ) -> Ranking:
-    """Score the sections that match the query, or words that tell this share of it."""
+    """Score the sections that match the query, or words with this share of its weight."""
     found: list[Candidate] = []
     capped = False
     for scope in scopes:
@@ -171,8 +171,8 @@ def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candi
 
     def promise(candidate: Candidate) -> tuple[float, int, int]:
         ranks = zip(scope.terms.rarity, candidate.ranks, candidate.heads, strict=True)
-        told = sum(rarity * ((rank > 0) + rank + head) for rarity, rank, head in ranks)
-        return -told, candidate.document_id, candidate.position
+        weight = sum(rarity * ((rank > 0) + rank + head) for rarity, rank, head in ranks)
+        return -weight, candidate.document_id, candidate.position
 
     return sorted(candidates, key=promise)[:MAX_SCORED]
 
@@ -268,7 +268,7 @@ class _Lookups:
 # How many are asked for, if too few of those before are to be seen by readers: most are of
 # generations that are published, so the first are nearly always enough.
 WINDOWS = (1_500, 5_000, WINDOW)
-# more sources than this are told apart by the manifest alone
+# with more sources than this, only the manifest filters by source
 MAX_SOURCES = 1_000
 
 

@@ -114,7 +114,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a query with what they tell: rare words more than common ones."""
+    """The terms of a query with their weights: rare words weigh more than common ones."""
 
     texts: Sequence[str]
     rarity: Sequence[float]

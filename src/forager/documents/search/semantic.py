@@ -23,14 +23,17 @@ from forager.settings import Settings
 log = get_logger("documents.search")
 
 INTERVAL = 30.0
+# seconds in which an index over millions of vectors is made
+INDEXING = 4 * 3600.0
 # documents whose sections are embedded in one step
 CHUNK = 50
 BATCH = 256
 # queries of fewer words name what they look for
 MIN_WORDS = 3
 NEAREST = 60
-# reciprocal rank fusion: how little the first places differ
-_FUSION = 10
+# of a ranking in which all pages are equally good
+_ONLY = 0.5
+_WEIGHT_OF_NAMES = 0.5
 _TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
 
 NO_PGVECTOR = (
@@ -65,7 +68,10 @@ class Embedding:
         for start in range(0, len(sections), BATCH):
             batch = sections[start : start + BATCH]
             vectors += await embedder.embed([_text(section) for section in batch])
-        await self._write(embedder, sections, vectors)
+        if sections:
+            await self._write(embedder, sections, vectors)
+        elif is_current:
+            await self._maintain()
         return len(sections)
 
     async def run(self) -> None:
@@ -84,14 +90,15 @@ class Embedding:
         self, embedder: Embedder, sections: Sequence[SectionText], vectors: list[list[float]]
     ) -> None:
         async with self._database.transaction() as connection:
-            if vectors and await store.select_model(connection) != embedder.name:
+            if await store.select_model(connection) != embedder.name:
                 await store.create_vectors(connection, embedder.name, len(vectors[0]))
-            if vectors:
-                keys = [(each.document_id, each.position) for each in sections]
-                await store.insert_vectors(connection, keys, vectors)
-            elif await store.select_model(connection) is not None:
-                await store.delete_orphaned_vectors(connection, CHUNK)
-                await store.create_index_if_large(connection)
+            keys = [(each.document_id, each.position) for each in sections]
+            await store.insert_vectors(connection, keys, vectors)
+
+    async def _maintain(self) -> None:
+        await self._database.run(store.delete_orphaned_vectors, CHUNK)
+        async with self._database.answering_within(INDEXING).transaction() as connection:
+            await store.create_index_if_large(connection)
 
 
 def _text(section: SectionText) -> str:
@@ -122,8 +129,8 @@ async def find_similar(
         log.warning("search by meaning failed", error=str(error))
         return []
     generations = [number for scope in scopes for number in scope.generation_ids]
-    keys = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
-    places = await search_store.select_places(connection, keys, generations)
+    nearest = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
+    places = await search_store.select_places(connection, list(nearest), generations)
     count = len(scopes[0].query.terms)
     return [
         Candidate(
@@ -136,23 +143,42 @@ async def find_similar(
             is_listing=False,
             near=0.0,
             place=places[key],
+            score=nearness,
             query=scopes[0].query,
             config=scopes[0].config,
             is_similar=True,
         )
-        for key in keys
+        for key, nearness in nearest.items()
     ]
 
 
-def fuse(by_words: Sequence[Candidate], by_meaning: Sequence[Candidate]) -> list[Candidate]:
-    """Both rankings in one, by the places that pages have in them (reciprocal rank fusion)."""
-    scores: dict[int, float] = {}
-    for ranking in (by_words, by_meaning):
-        pages = dict.fromkeys(each.document_id for each in ranking)
-        for place, page in enumerate(pages, 1):
-            scores[page] = scores.get(page, 0.0) + 1 / (_FUSION + place)
+def meaning_weight(query: Query, scopes: Sequence[Scope]) -> float:
+    """The weight of the meaning of a query: less if no word of it is too common to be indexed.
+
+    Such words are in nearly all questions, and in few queries that name what they look for.
+    """
+    return 1.0 if len(scopes[0].query.terms) < len(query.terms) else _WEIGHT_OF_NAMES
+
+
+def fuse(
+    by_words: Sequence[Candidate], by_meaning: Sequence[Candidate], weight: float = 1.0
+) -> list[Candidate]:
+    """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1."""
+    words, meaning = _scaled(by_words), _scaled(by_meaning)
     known = {(each.document_id, each.position): each for each in reversed([*by_words, *by_meaning])}
     found = sorted(known.values(), key=lambda each: (each.is_similar, -each.score))
     for each in found:
-        each.score = scores[each.document_id]
+        page = each.document_id
+        each.score = words.get(page, 0.0) + weight * meaning.get(page, 0.0)
     return sorted(found, key=lambda each: (-each.score, each.document_id))
+
+
+def _scaled(ranking: Sequence[Candidate]) -> dict[int, float]:
+    """The best score of each page: 0 for the worst page, 1 for the best."""
+    pages: dict[int, float] = {}
+    for each in ranking:
+        pages[each.document_id] = max(each.score, pages.get(each.document_id, each.score))
+    low, high = min(pages.values(), default=0.0), max(pages.values(), default=0.0)
+    return {
+        page: (value - low) / (high - low) if high > low else _ONLY for page, value in pages.items()
+    }

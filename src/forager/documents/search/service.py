@@ -22,16 +22,15 @@ from forager.documents.search.hit import (
 )
 from forager.documents.search.ranking import MOST, SOME, Scope, rank, scopes_of
 from forager.documents.search.score import Candidate
-from forager.documents.search.semantic import find_similar, fuse, is_question
+from forager.documents.search.semantic import find_similar, fuse, is_question, meaning_weight
 from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
 from forager.documents.store import generations
 from forager.errors import InvalidInput
 from forager.extract.text import storable
-from forager.index.engine import Engine, View, choose, note_of
-from forager.index.kind import SECTIONS, EngineUnavailable, IndexMissing
-from forager.metrics.recorded import SEARCHES
+from forager.index.engine import Engine, View, answer
+from forager.index.kind import SECTIONS, IndexMissing
 
 BY_WORDS = "Nothing is written as typed; these sections have the same words in a row."
 BY_PREFIX = "Nothing is written as typed; these sections have words that begin so."
@@ -78,10 +77,10 @@ async def search(
     request = _checked(request)
     query = parse_query(request.query)
     try:
-        page = await _read(database, request, query, engine, embedder)
+        page = await _read(database, request, query, engine, embedder, is_last=False)
     except IndexMissing:
-        # another one may have taken its place: only a later transaction can see that
-        page = await _read(database, request, query, engine, embedder, again=True)
+        # only a later transaction can see the index that has taken its place
+        page = await _read(database, request, query, engine, embedder, is_last=True)
     return replace(page, took=time.perf_counter() - began)
 
 
@@ -92,43 +91,21 @@ async def _read(
     engine: Engine | None,
     embedder: Embedder | None,
     *,
-    again: bool = False,
+    is_last: bool,
 ) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
         start = await _start(connection, request)
-        return await _by_engine(connection, request, query, start, engine, embedder, again=again)
 
+        async def search(view: View | None) -> SearchPage:
+            return await _search(connection, request, query, start, view, embedder)
 
-async def _by_engine(
-    connection: Connection,
-    request: SearchRequest,
-    query: Query,
-    start: SearchStart,
-    engine: Engine | None,
-    embedder: Embedder | None,
-    *,
-    again: bool,
-) -> SearchPage:
-    """The engine's answer, or PostgreSQL's if there is no engine or it does not answer."""
-    choice = await choose(connection, engine, SECTIONS)
-    trouble = choice.note
-    if choice.view is not None:
-        try:
-            page = await _looked(connection, request, query, start, choice.view, embedder)
-            SEARCHES.add(SECTIONS, "opensearch")
-            return page
-        except EngineUnavailable as error:
-            if isinstance(error, IndexMissing) and not again:
-                raise
-            trouble = note_of(error)
-    page = await _looked(connection, request, query, start, None, embedder)
-    SEARCHES.add(SECTIONS, "postgres" if trouble is None else "fallback")
+        page, trouble = await answer(connection, engine, SECTIONS, search, is_last=is_last)
     notes = [note for note in (page.note, trouble) if note]
     return replace(page, note=" ".join(notes) or None)
 
 
-async def _looked(
+async def _search(
     connection: Connection,
     request: SearchRequest,
     query: Query,
@@ -139,7 +116,8 @@ async def _looked(
     found = await Finder(connection, request, start.generations, view).find(query)
     if embedder is not None and found.scopes and is_question(query):
         similar = await find_similar(connection, request, found.scopes, embedder)
-        found = replace(found, candidates=fuse(found.candidates, similar))
+        weight = meaning_weight(query, found.scopes)
+        found = replace(found, candidates=fuse(found.candidates, similar, weight))
     pages = by_page(found.candidates)
     end = start.offset + request.limit
     items = await hits_of(connection, pages[start.offset : end], start.generations)

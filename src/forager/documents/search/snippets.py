@@ -201,7 +201,7 @@ def plain_text(markdown: str) -> str:
 
 # further sections of a page that are listed
 MAX_SECTIONS = 5
-# a lexeme is at least so long before its end may be inflected away
+# shorter lexemes are not compared without their endings
 _HINT = 4
 # what a fragment may hold as it is (RFC 3986); a page may already have escaped the rest
 _ANCHOR = "!$&'()*+,;=:@/?%-._~"

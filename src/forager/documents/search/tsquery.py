@@ -67,15 +67,15 @@ class TsQuery:
         return lexemes_of(self.positive)
 
     def relaxed(self, rarity: Sequence[float], share: float) -> str:
-        """The query for sections that have most of the words: those that tell `share` of it."""
+        """The query for sections that have words with this share of its weight."""
         order = sorted(range(len(self.terms)), key=lambda n: -rarity[n])[:_MAX_OPTIONAL]
         # of two words, the rarer one
         needed = min(share * sum(rarity[n] for n in order), sum(rarity[n] for n in order[:-1]))
         chosen: list[tuple[int, ...]] = []
         for size in range(1, len(order) + 1):
             for subset in combinations(order, size):
-                told = sum(rarity[n] for n in subset)
-                if told >= needed and not any(set(few) <= set(subset) for few in chosen):
+                weight = sum(rarity[n] for n in subset)
+                if weight >= needed and not any(set(few) <= set(subset) for few in chosen):
                     chosen.append(subset)
         ways = [" & ".join(self.terms[n].query for n in subset) for subset in chosen]
         return " & ".join([f"({_either(ways)})", *self.unwanted]) if ways else ""
@@ -221,10 +221,16 @@ def parse_query(text: str) -> Query:
 
 
 def _pieces(text: str) -> Iterator[Term | None]:
-    """The terms in their order; None for an `or`."""
-    for minus, phrase, word in _PIECE.findall(text):
+    """The terms in their order; None for an operator `OR`.
+
+    In lower case, it is one between single terms: "insert or update a row" is a sentence.
+    """
+    found = _PIECE.findall(text)
+    is_operator = all(word.lower() == "or" for _, _, word in found[1::2])
+    for minus, phrase, word in found:
         if word.lower() == "or":
-            yield None
+            if word == "OR" or is_operator:
+                yield None
         elif word:
             # a quote may begin in the middle of a run: what comes before it is a separate word
             yield from _split_at_quote(word)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import RowArrays, Values
 from forager.documents.generation import Generation
 from forager.documents.page import (
     Counts,
-    ExtractedDocument,
     ManifestPage,
     NewPage,
     PreviousPage,
     SampledPage,
+    document_of,
 )
 
 # --- the beginning ---------------------------------------------------------------------------
@@ -139,11 +139,6 @@ async def select_links(
 # --- a batch ---------------------------------------------------------------------------------
 
 
-def _document(page: NewPage) -> ExtractedDocument:
-    assert page.document is not None
-    return page.document
-
-
 async def insert_link_sets(
     connection: Connection, source_id: str, link_sets: dict[bytes, bytes]
 ) -> None:
@@ -161,25 +156,19 @@ async def list_new_pages(
     connection: Connection, source_id: str, generation_id: int, pages: Sequence[ManifestPage]
 ) -> None:
     """Enter pages into a manifest whose documents were just written."""
-    documents = [_document(page.page) for page in pages]
     await connection.execute(
         f"""
         INSERT INTO generation_documents ({_LINE}, document_id)
-        SELECT %(generation)s, p.*, d.id
+        SELECT %(generation)s, l.*, d.id
           FROM {_LINES}
-          JOIN unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[])
-               AS v (url_hash, content_hash, version) USING (url_hash)
-          JOIN documents d ON d.source_id = %(source)s
-                          AND d.url_hash = p.url_hash
-                          AND d.content_hash = v.content_hash
-                          AND d.extractor_version = v.version
+          JOIN {_VERSIONS} USING (url_hash)
+          JOIN {_IS_WRITTEN}
         """,
         {
             "source": source_id,
             "generation": generation_id,
-            "content_hash": [document.content_hash for document in documents],
-            "version": [str(document.extractor_version) for document in documents],
             **_lines(pages),
+            **_versions([page.page for page in pages]),
         },
     )
 
@@ -191,7 +180,7 @@ async def list_reused_pages(
     await connection.execute(
         f"""
         INSERT INTO generation_documents ({_LINE}, document_id)
-        SELECT %(generation)s, p.*, k.document_id
+        SELECT %(generation)s, l.*, k.document_id
           FROM {_LINES}
           JOIN unnest(%(url_hash)b::bytea[], %(ids)b::bigint[])
                AS k (url_hash, document_id) USING (url_hash)
@@ -208,47 +197,81 @@ _LINE: LiteralString = """
     generation_id, url_hash, etag, last_modified, link_set, segment, segment_offset,
     segment_length, fetched_at
 """
-_LINES: LiteralString = """
-    (SELECT l.url_hash, l.etag, l.last_modified, l.link_set, l.segment, l.segment_offset,
-            l.segment_length, coalesce(l.fetched_at, now()) AS fetched_at
-       FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
-                   %(link_set)s::bytea[], %(segment)s::text[], %(offset)s::bigint[],
-                   %(length)s::int[], %(fetched_at)s::timestamptz[])
-            AS l (url_hash, etag, last_modified, link_set, segment, segment_offset,
-                  segment_length, fetched_at)) AS p
+_NEW_LINES = RowArrays(
+    "n", binary=("url_hash",), url_hash="bytea", etag="text", last_modified="text",
+    link_set="bytea", segment="text", segment_offset="bigint", segment_length="int",
+    fetched_at="timestamptz",
+)  # fmt: skip
+_LINES = f"""
+    (SELECT url_hash, etag, last_modified, link_set, segment, segment_offset, segment_length,
+            coalesce(fetched_at, now()) AS fetched_at
+       FROM {_NEW_LINES}) AS l
+"""
+# the documents that were just written for pages
+_VERSIONS = RowArrays(
+    "v", binary=("url_hash", "content_hash", "version"),
+    url_hash="bytea", content_hash="bytea", version="text",
+)  # fmt: skip
+_IS_WRITTEN: LiteralString = """
+    documents d ON d.source_id = %(source)s
+               AND d.url_hash = v.url_hash
+               AND d.content_hash = v.content_hash
+               AND d.extractor_version = v.version
 """
 
 
 def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
-    refs = [page.page.archive for page in pages]
-    return {
-        "url_hash": [page.page.key for page in pages],
-        "etag": [page.page.etag for page in pages],
-        "last_modified": [page.page.last_modified for page in pages],
-        "link_set": [page.link_set for page in pages],
-        "segment": [ref.segment if ref else None for ref in refs],
-        "offset": [ref.offset if ref else None for ref in refs],
-        "length": [ref.length if ref else None for ref in refs],
-        "fetched_at": [page.page.fetched_at for page in pages],
-    }
+    return _NEW_LINES.values(
+        pages,
+        url_hash="page.key",
+        etag="page.etag",
+        last_modified="page.last_modified",
+        fetched_at="page.fetched_at",
+        **ref_columns([page.page.archive for page in pages]),
+    )
 
 
-async def hold_segments(connection: Connection, base_id: int, keys: Sequence[bytes]) -> None:
-    """Keep the segments of copied pages from being deleted before this transaction has ended."""
+def _versions(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+    documents = [document_of(page) for page in pages]
+    return _VERSIONS.values(
+        documents,
+        url_hash=[page.key for page in pages],
+        version=[str(document.extractor_version) for document in documents],
+    )
+
+
+async def hold_segments(
+    connection: Connection, base_id: int, keys: Sequence[bytes] | None = None
+) -> None:
+    """Keep the segments of copied pages from being deleted before this transaction has ended.
+
+    Without keys, those of all pages of the generation.
+    """
+    of_pages: LiteralString = "" if keys is None else "AND url_hash = ANY(%(keys)s)"
     await connection.execute(
-        """
+        f"""
         SELECT
           FROM archive_segments
          WHERE name IN (
             SELECT segment
               FROM generation_documents
-             WHERE generation_id = %s AND url_hash = ANY(%s) AND segment IS NOT NULL
+             WHERE generation_id = %(base)s {of_pages} AND segment IS NOT NULL
          )
          ORDER BY name
            FOR KEY SHARE
         """,
-        (base_id, list(keys)),
+        {"base": base_id, "keys": None if keys is None else list(keys)},
     )
+
+
+_COPIED: LiteralString = """
+    url_hash, document_id, etag, last_modified, link_set, segment, segment_offset, segment_length,
+    fetched_at, carried_since, carried_reason, carried_times
+"""
+_UNCHANGED = RowArrays(
+    "p", binary=("url_hash",), url_hash="bytea", etag="text", last_modified="text",
+    fetched_at="timestamptz", reason="text",
+)  # fmt: skip
 
 
 async def copy_pages(
@@ -256,12 +279,8 @@ async def copy_pages(
 ) -> None:
     """Copy the base's lines of pages that have not changed, or that are carried over."""
     await connection.execute(
-        """
-        INSERT INTO generation_documents (
-            generation_id, url_hash, document_id, etag, last_modified, link_set,
-            segment, segment_offset, segment_length, fetched_at,
-            carried_since, carried_reason, carried_times
-        )
+        f"""
+        INSERT INTO generation_documents (generation_id, {_COPIED})
         SELECT %(generation)s, m.url_hash, m.document_id, coalesce(p.etag, m.etag),
                coalesce(p.last_modified, m.last_modified), m.link_set,
                m.segment, m.segment_offset, m.segment_length,
@@ -270,19 +289,13 @@ async def copy_pages(
                CASE WHEN p.reason IS NOT NULL THEN coalesce(m.carried_since, now()) END,
                p.reason,
                CASE WHEN p.reason IS NOT NULL THEN coalesce(m.carried_times, 0) + 1 END
-          FROM unnest(%(url_hash)b::bytea[], %(etag)s::text[], %(last_modified)s::text[],
-                      %(fetched_at)s::timestamptz[], %(reason)s::text[])
-               AS p (url_hash, etag, last_modified, fetched_at, reason)
+          FROM {_UNCHANGED}
           JOIN generation_documents m ON m.generation_id = %(base)s AND m.url_hash = p.url_hash
         """,
         {
             "generation": generation_id,
             "base": base_id,
-            "url_hash": [page.key for page in pages],
-            "etag": [page.etag for page in pages],
-            "last_modified": [page.last_modified for page in pages],
-            "fetched_at": [page.fetched_at for page in pages],
-            "reason": [page.carried_reason for page in pages],
+            **_UNCHANGED.values(pages, url_hash="key", reason="carried_reason"),
         },
     )
 
@@ -291,28 +304,11 @@ async def copy_generation(
     connection: Connection, generation: Generation, copy_id: int, *, without: Sequence[bytes]
 ) -> int:
     """Copy the lines of a complete generation, but not those of some URLs; count the copies."""
-    await connection.execute(
-        """
-        SELECT
-          FROM archive_segments
-         WHERE name IN (
-            SELECT segment FROM generation_documents
-             WHERE generation_id = %s AND segment IS NOT NULL
-         )
-         ORDER BY name
-           FOR KEY SHARE
-        """,
-        (generation.id,),
-    )
+    await hold_segments(connection, generation.id)
     cursor = await connection.execute(
-        """
-        INSERT INTO generation_documents (
-            generation_id, url_hash, document_id, etag, last_modified, link_set,
-            segment, segment_offset, segment_length, fetched_at,
-            carried_since, carried_reason, carried_times)
-        SELECT %s, url_hash, document_id, etag, last_modified, link_set,
-               segment, segment_offset, segment_length, fetched_at,
-               carried_since, carried_reason, carried_times
+        f"""
+        INSERT INTO generation_documents (generation_id, {_COPIED})
+        SELECT %s, {_COPIED}
           FROM generation_documents
          WHERE generation_id = %s AND url_hash <> ALL(%s)
         """,
@@ -335,10 +331,7 @@ async def add_counts(connection: Connection, generation_id: int, counts: Counts)
         {
             "id": generation_id,
             "pages": counts.pages,
-            "added": counts.added,
-            "changed": counts.changed,
-            "unchanged": counts.unchanged,
-            "carried_over": counts.carried_over,
+            **asdict(counts),
         },
     )
 
@@ -395,24 +388,13 @@ async def relist_pages(
     connection: Connection, source_id: str, generation_id: int, pages: Sequence[NewPage]
 ) -> None:
     """Let a manifest refer to the documents that were just written for these pages."""
-    documents = [_document(page) for page in pages]
     await connection.execute(
-        """
+        f"""
         UPDATE generation_documents m
            SET document_id = d.id
-          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[])
-               AS p (url_hash, content_hash, version)
-          JOIN documents d ON d.source_id = %(source)s
-                          AND d.url_hash = p.url_hash
-                          AND d.content_hash = p.content_hash
-                          AND d.extractor_version = p.version
-         WHERE m.generation_id = %(generation)s AND m.url_hash = p.url_hash
+          FROM {_VERSIONS}
+          JOIN {_IS_WRITTEN}
+         WHERE m.generation_id = %(generation)s AND m.url_hash = v.url_hash
         """,
-        {
-            "source": source_id,
-            "generation": generation_id,
-            "url_hash": [page.key for page in pages],
-            "content_hash": [document.content_hash for document in documents],
-            "version": [str(document.extractor_version) for document in documents],
-        },
+        {"source": source_id, "generation": generation_id, **_versions(pages)},
     )

@@ -142,6 +142,8 @@ async def create_index_if_large(connection: Connection) -> None:
     )
     row = await cursor.fetchone()
     if row is not None and row[0]:
+        # an index that is given up after a minute would be started again, without end
+        await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(
             "CREATE INDEX section_vectors_idx ON section_vectors"
             " USING hnsw (embedding halfvec_cosine_ops)"
@@ -150,7 +152,7 @@ async def create_index_if_large(connection: Connection) -> None:
 
 # few enough to compare with all of them
 _EXACT: LiteralString = """
-    SELECT v.document_id, v.position
+    SELECT v.document_id, v.position, 1 - (v.embedding <=> %(vector)s::halfvec)
       FROM (SELECT DISTINCT m.document_id
               FROM generation_documents m
               JOIN documents d ON d.id = m.document_id
@@ -161,7 +163,7 @@ _EXACT: LiteralString = """
 """
 # the index offers the nearest, and each is looked up in the manifest
 _INDEXED: LiteralString = """
-    SELECT v.document_id, v.position
+    SELECT v.document_id, v.position, 1 - (v.embedding <=> %(vector)s::halfvec)
       FROM section_vectors v
      WHERE (SELECT true
               FROM generation_documents m
@@ -181,8 +183,8 @@ async def select_nearest(
     generations: Sequence[int],
     path: str | None,
     limit: int,
-) -> list[tuple[int, int]]:
-    """The sections of these generations whose vectors are nearest to one, nearest first."""
+) -> dict[tuple[int, int], float]:
+    """The sections of these generations that are nearest to a vector, and their similarity."""
     cursor = await connection.execute(
         """
         SELECT to_regclass('section_vectors_idx') IS NOT NULL,
@@ -202,4 +204,4 @@ async def select_nearest(
         },
         prepare=False,
     )
-    return await cursor.fetchall()
+    return {(document, position): nearness async for document, position, nearness in cursor}

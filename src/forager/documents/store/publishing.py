@@ -9,7 +9,6 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 import zstandard
-from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
@@ -282,14 +281,6 @@ async def delete_near_duplicates(connection: Connection, generation_id: int) -> 
     await connection.execute(
         "DELETE FROM near_duplicates WHERE generation_id = %s", (generation_id,)
     )
-
-
-async def select_now(connection: Connection) -> datetime:
-    cursor = connection.cursor(row_factory=scalar_row)
-    await cursor.execute("SELECT now()")
-    now = await cursor.fetchone()
-    assert isinstance(now, datetime)
-    return now
 
 
 async def set_schedule(

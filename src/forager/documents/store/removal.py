@@ -51,7 +51,7 @@ _LEFT_BEHIND: LiteralString = """
     j.id IS NULL
     OR j.status IN ('cancelled', 'completed')
     OR j.status = 'failed' AND (
-        j.completed_at < now() - %(patience)s * interval '1 second'
+        j.completed_at < now() - %(retry_window)s * interval '1 second'
         -- the source went on without it: what it was built on is not published any more
         OR g.base_id IS DISTINCT FROM (
             SELECT published_generation FROM sources WHERE id = g.source_id
@@ -60,7 +60,7 @@ _LEFT_BEHIND: LiteralString = """
 """
 
 
-async def select_left_behind(connection: Connection, patience: float) -> list[tuple[int, UUID]]:
+async def select_left_behind(connection: Connection, retry_window: float) -> list[tuple[int, UUID]]:
     """Generations whose job has ended without completing them, with the job."""
     cursor = await connection.execute(
         f"""
@@ -71,7 +71,7 @@ async def select_left_behind(connection: Connection, patience: float) -> list[tu
          ORDER BY g.id
          LIMIT 1000
         """,
-        {"patience": patience},
+        {"retry_window": retry_window},
     )
     return [(row[0], row[1]) for row in await cursor.fetchall()]
 
@@ -81,7 +81,9 @@ async def lock_job(connection: Connection, job_id: UUID) -> None:
     await connection.execute("SELECT FROM crawl_jobs WHERE id = %s FOR UPDATE", (job_id,))
 
 
-async def abandon_left_behind(connection: Connection, generation_id: int, patience: float) -> bool:
+async def abandon_left_behind(
+    connection: Connection, generation_id: int, retry_window: float
+) -> bool:
     """Abandon a generation if its job, which is locked, is still not coming back to it."""
     cursor = await connection.execute(
         f"""
@@ -94,7 +96,7 @@ async def abandon_left_behind(connection: Connection, generation_id: int, patien
              WHERE g.id = %(id)s AND g.state = 'building' AND ({_LEFT_BEHIND})
          )
         """,
-        {"id": generation_id, "patience": patience},
+        {"id": generation_id, "retry_window": retry_window},
     )
     return cursor.rowcount > 0
 

@@ -11,13 +11,10 @@ from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
-from forager.documents.page import (
-    ExtractedDocument,
-    NewPage,
-)
+from forager.documents.page import NewPage, document_of
 from forager.index.store import enqueue_changes
 
 # sections whose words are counted
@@ -257,34 +254,36 @@ async def insert_documents(
     )
 
 
+_DOCUMENTS = RowArrays(
+    "p", binary=("url_hash", "content_hash", "extractor_version", "url", "path"),
+    url_hash="bytea", content_hash="bytea", extractor_version="text", url="text", path="text",
+    title="text", language="text", simhash="bigint",
+)  # fmt: skip
+_SECTIONS = RowArrays(
+    "s", binary=(
+        "place", "id", "heading", "level", "content", "position", "head", "context", "head_names",
+        "names", "marks",
+    ),
+    place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint", anchor="text",
+    content="text", position="bigint", head="text", context="text", head_names="text",
+    names="text", marks="text",
+)  # fmt: skip
+
 # A page may have had this very content before its base: then document and sections are there.
-_INSERT_DOCUMENTS: LiteralString = f"""
+_INSERT_DOCUMENTS = f"""
     WITH page AS (
         SELECT *
-          FROM unnest(%(url_hash)b::bytea[], %(content_hash)b::bytea[], %(version)b::text[],
-                      %(url)b::text[], %(path)b::text[], %(title)s::text[], %(language)s::text[],
-                      %(simhash)s::bigint[])
-               WITH ORDINALITY
-               AS p (url_hash, content_hash, extractor_version, url, path, title, language,
-                     simhash, place)
+          FROM {_DOCUMENTS.unnest} WITH ORDINALITY AS p ({_DOCUMENTS.columns}, place)
     ), written AS (
-        INSERT INTO documents (source_id, url_hash, content_hash, extractor_version,
-                               url, path, title, language, simhash)
-        SELECT %(source)s, url_hash, content_hash, extractor_version, url, path, title, language,
-               simhash
+        INSERT INTO documents (source_id, {_DOCUMENTS.columns})
+        SELECT %(source)s, {_DOCUMENTS.columns}
           FROM page
         ON CONFLICT (source_id, url_hash, content_hash, extractor_version) DO NOTHING
         RETURNING id, url_hash
-    ), told AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
+    ), enqueued AS ({enqueue_changes("sections", "SELECT id, NULL::integer FROM written")}
     ), section AS MATERIALIZED (
         SELECT written.id AS document_id, s.*
-          FROM unnest(%(places)b::bigint[], %(ids)b::uuid[], %(parents)s::uuid[],
-                      %(headings)b::text[], %(levels)b::bigint[], %(anchors)s::text[],
-                      %(contents)b::text[], %(positions)b::bigint[], %(heads)b::text[],
-                      %(contexts)b::text[], %(head_names)b::text[], %(names)b::text[],
-                      %(marks)b::text[])
-               AS s (place, id, parent_id, heading, level, anchor, content, position, head,
-                     context, head_names, names, marks)
+          FROM {_SECTIONS}
           JOIN page USING (place)
           JOIN written USING (url_hash)
     ), kept AS (
@@ -297,17 +296,16 @@ _INSERT_DOCUMENTS: LiteralString = f"""
 
 
 def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [_document(page) for page in pages]
-    return {
-        "url_hash": [page.key for page in pages],
-        "content_hash": [document.content_hash for document in documents],
-        "version": [str(document.extractor_version) for document in documents],
-        "url": [page.url for page in pages],
-        "path": [urlsplit(page.url).path or "/" for page in pages],
-        "title": [document.title for document in documents],
-        "language": [document.language for document in documents],
-        "simhash": [page.simhash for page in pages],
-    }
+    documents = [document_of(page) for page in pages]
+    return _DOCUMENTS.values(
+        pages,
+        url_hash="key",
+        content_hash="document.content_hash",
+        extractor_version=[str(document.extractor_version) for document in documents],
+        path=[urlsplit(page.url).path or "/" for page in pages],
+        title="document.title",
+        language="document.language",
+    )
 
 
 def _section_columns(
@@ -315,25 +313,17 @@ def _section_columns(
 ) -> dict[str, list[Any]]:
     places = [place for place, found in enumerate(sections, 1) for _ in found]
     flat = [section for found in sections for section in found]
-    languages = [_document(pages[place - 1]).language for place in places]
-    return {
-        "places": places,
-        "ids": [section.id for section in flat],
-        "parents": [section.parent_id for section in flat],
-        "headings": [section.heading for section in flat],
-        "levels": [section.level for section in flat],
-        "anchors": [section.anchor for section in flat],
-        "contents": [section.content for section in flat],
-        "positions": [section.position for section in flat],
-        "heads": [section.head for section in flat],
-        "contexts": [section.context for section in flat],
-        "head_names": ["\n".join(section.names.heading) for section in flat],
-        "names": ["\n".join(section.names.section) for section in flat],
-        "marks": [
+    languages = [document_of(pages[place - 1]).language for place in places]
+    return _SECTIONS.values(
+        flat,
+        place=places,
+        head_names=["\n".join(section.names.heading) for section in flat],
+        names=["\n".join(section.names.section) for section in flat],
+        marks=[
             _marks(source_mark, language, section.names.kind)
             for language, section in zip(languages, flat, strict=True)
         ],
-    }
+    )
 
 
 def _marks(source_mark: str, language: str | None, kind: str | None) -> str:
@@ -344,8 +334,3 @@ def _marks(source_mark: str, language: str | None, kind: str | None) -> str:
     if kind:
         lexemes.append(kind_lexeme(kind))
     return "\n".join(lexemes)
-
-
-def _document(page: NewPage) -> ExtractedDocument:
-    assert page.document is not None
-    return page.document

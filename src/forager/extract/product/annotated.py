@@ -121,11 +121,16 @@ def _value(node: LexborNode, attributes: Any) -> str:
     tag = node.tag or ""
     if name := _ADDRESSES.get(tag):
         value = attributes.get(name) or attributes.get("data-src")
-        # an anchor with text is a name as often as it is an address
-        if value and tag != "a":
-            return str(value)
-        if tag == "a" and not (text := node.text(separator=" ").strip()):
-            return str(value or "")
+        # an anchor with text or a described image is a name as often as it is an address
         if tag == "a":
-            return text[:_MAX_TEXT]
+            return _anchor_text(node) or str(value or "")
+        if value:
+            return str(value)
     return node.text(separator=" ").strip()[:_MAX_TEXT]
+
+
+def _anchor_text(node: LexborNode) -> str:
+    if text := node.text(separator=" ").strip():
+        return text[:_MAX_TEXT]
+    image = node.css_first("img[alt]")
+    return (image.attributes.get("alt") or "").strip() if image is not None else ""

@@ -132,8 +132,3 @@ def _words_of(short: str) -> Availability | None:
     """Buttons and labels say the same on all pages of a shop."""
     # the patterns are in lower case: ignoring case would cost them ten times as much
     return next((meaning for meaning, words in _PATTERNS if words.search(short)), None)
-
-
-BUYABLE = frozenset(
-    [Availability.IN_STOCK, Availability.LIMITED, Availability.PREORDER, Availability.BACKORDER]
-)

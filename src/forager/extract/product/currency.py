@@ -101,7 +101,6 @@ _BY_LANGUAGE = {
 # top level domains that are sold to everybody, and so say nothing about a country
 _GENERIC_CCTLD = frozenset(["co", "me", "tv", "io", "cc", "la", "ws", "fm", "am", "ai", "is", "to"])
 
-_ISO_WORD = re.compile(r"(?<![A-Za-z])([A-Z]{3})(?![A-Za-z])")
 MAX_SYMBOL = max(map(len, {*_SYMBOLS, *_SHARED}))
 SYMBOL_PATTERN = "|".join(
     re.escape(symbol)
@@ -142,11 +141,6 @@ def is_sign(written: str, hints: tuple[str, ...]) -> bool:
 def _default(symbol: str) -> str | None:
     # what these mean nearly everywhere; a dollar, a yen and a crown mean nothing by themselves
     return {"£": "GBP", "lei": "RON", "fr": "CHF"}.get(symbol)
-
-
-def code_in(text: str) -> str | None:
-    """The first ISO code that stands as a word in a text."""
-    return next((m[1] for m in _ISO_WORD.finditer(text[:200]) if m[1] in ISO_CODES), None)
 
 
 def country_hints(host: str, path: str, language: str | None) -> tuple[str, ...]:

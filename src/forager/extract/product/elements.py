@@ -250,7 +250,8 @@ _KINDS = (
              r"|\bmodel"),
     ("crumbs", r"crumb"),
     ("buys", r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy"),
-    ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"),
+    ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"
+               r"|designer|product-?_?maker"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
 )  # fmt: skip
 _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))

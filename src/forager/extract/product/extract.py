@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from forager.extract.product.annotated import MICRODATA, RDFA, read_annotations
-from forager.extract.product.dom.brands import brand_facts, label_facts, link_facts
+from forager.extract.product.dom.brands import brand_facts, label_facts, link_facts, title_facts
 from forager.extract.product.dom.codes import attribute_facts, code_facts, shown_spellings
 from forager.extract.product.dom.prices import price_facts
 from forager.extract.product.dom.stock import stock_facts, text_stock_facts
@@ -53,6 +53,8 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
     wanted = {name for name in _STATED if not _known(name, facts, 0.55)}
     if wanted:
         facts.extend(f for f in state_facts(page, facts) if wanted & _WITH.get(f.field, {f.field}))
+    if not _known(FieldName.BRAND, facts, 0.45):
+        facts.extend(title_facts(view))
     if not _known(FieldName.AVAILABILITY, facts, 0.5):
         facts.extend(text_stock_facts(view))
     if not _known(FieldName.IMAGES, facts, 0.5):

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -27,14 +28,29 @@ _STRAY_COMMA = re.compile(rf"{_STRING}|,(?=\s{{0,200}}[}}\]])", re.DOTALL)
 
 def read_json_ld(elements: Elements) -> list[Item]:
     """All items of all JSON-LD scripts, the containers before what they contain."""
-    items: list[Item] = []
+    items = list(islice(_all_items(elements), _MAX_ITEMS))
+    described = {
+        identifier: item for item in items
+        if isinstance(identifier := item.get("@id"), str) and len(item) > 1
+    }  # fmt: skip
+    return [_resolved(item, described) for item in items] if described else items
+
+
+def _all_items(elements: Elements) -> Iterator[Item]:
     for element in elements.scripts:
         if "ld+json" in (element.attributes.get("type") or "").lower():
-            for item in _items(lenient_json(element.node.text()), 0):
-                items.append(item)
-                if len(items) >= _MAX_ITEMS:
-                    return items
-    return items
+            yield from _items(lenient_json(element.node.text()), 0)
+
+
+def _resolved(item: Item, described: dict[str, Item]) -> Item:
+    """The item with the brand and offers that it only refers to, as graphs do."""
+    found = {
+        name: described[value["@id"]]
+        for name in ("brand", "manufacturer", "offers")
+        if isinstance(value := item.get(name), dict)
+        and len(value) == 1 and value.get("@id") in described
+    }  # fmt: skip
+    return {**item, **found} if found else item
 
 
 def lenient_json(text: str) -> Any:

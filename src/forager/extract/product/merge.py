@@ -122,7 +122,7 @@ def _key(name: FieldName, value: Any) -> Any:
 # --- fields that depend on each other ---------------------------------------------------------
 
 
-_LABELLED = 0.7
+_LABELED = 0.7
 _CODES = (FieldName.SKU, FieldName.GTIN, FieldName.MPN, FieldName.PRODUCT_ID, FieldName.VARIANT_ID)
 
 
@@ -131,7 +131,7 @@ def _settle_sku(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
     known = chosen.get(FieldName.SKU)
     labels = {
         code_key(f.value): f for f in sorted(facts, key=lambda f: f.confidence)
-        if f.field is FieldName.SKU and _place(f) == "label" and f.confidence >= _LABELLED
+        if f.field is FieldName.SKU and _place(f) == "label" and f.confidence >= _LABELED
     }  # fmt: skip
     if known is not None and labels and _PARSER not in known.places:
         claims = [c for c in claims_for(FieldName.SKU, facts) if code_key(c.value) in labels]
@@ -156,7 +156,7 @@ _PLATFORMS = frozenset(
      "squarespace", "ecwid", "wordpress", "salesforcecommercecloud"]
 )  # fmt: skip
 # where a shop that sells its own brand says so
-_ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", _PARSER])
+_ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", "title", _PARSER])
 
 
 def _names_shop(fact: Fact, page: ProductPage) -> bool:

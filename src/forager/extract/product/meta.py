@@ -38,6 +38,7 @@ _NAMES: dict[str, tuple[FieldName, float, Reader]] = {
     "availability": (FieldName.AVAILABILITY, 0.6, term_of),
     "product:brand": (FieldName.BRAND, 0.8, brand_of),
     "og:brand": (FieldName.BRAND, 0.8, brand_of),
+    "og:product:brand": (FieldName.BRAND, 0.8, brand_of),
     "brand": (FieldName.BRAND, 0.5, brand_of),
     "product:category": (FieldName.CATEGORY, 0.5, category_of),
     "product:retailer_item_id": (FieldName.SKU, 0.8, sku_of),

@@ -16,6 +16,7 @@ from forager.extract.product.page import ProductPage
 from forager.extract.product.price import machine_amount
 from forager.extract.product.record import Availability, Fact, FieldName, Variant
 from forager.extract.product.wording import (
+    BRAND_LABELS,
     brand_of,
     category_of,
     count_of,
@@ -174,8 +175,17 @@ def _text_facts(item: Item, origin: str, trust: float) -> Iterator[Fact]:
         yield Fact(FieldName.BRAND, brand, trust, origin)
     elif maker := brand_of(text_of(item.get("manufacturer"))):
         yield Fact(FieldName.BRAND, maker, trust * 0.8, origin)
+    elif stated := next((b for p in _properties(item) if (b := brand_of(p))), None):
+        yield Fact(FieldName.BRAND, stated, trust * 0.8, f"{origin}.additionalProperty")
     if category := category_of(_category(item.get("category"))):
         yield Fact(FieldName.CATEGORY, category, trust * 0.9, origin)
+
+
+def _properties(item: Item) -> Iterator[Any]:
+    """The values of further properties that are labeled as a brand."""
+    for each in listed(item.get("additionalProperty"))[:100]:
+        if isinstance(each, dict) and str(each.get("name")).strip().lower() in BRAND_LABELS:
+            yield text_of(each.get("value"))
 
 
 def _category(value: Any) -> Any:

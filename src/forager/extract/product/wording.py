@@ -51,16 +51,22 @@ def name_of(value: Any) -> str | None:
     return text if text and text.lower() not in _NOTHING else None
 
 
-_BRAND_PREFIX = re.compile(
-    r"^(?:brand|marke|marque|marca|značka|merk|märke|manufacturer|hersteller|výrobce|výrobca|by|von"
-    r"|fabricant|produttore|fabricante|producent|бренд|производитель|ブランド|メーカー|品牌|브랜드"
-    r"|العلامة التجارية)\s*[:：]\s*",
-    re.IGNORECASE,
-)
+# what stands before a brand, in lower case
+BRAND_LABELS = frozenset(
+    ["brand", "marke", "marque", "marca", "značka", "merk", "märke", "varumärke", "manufacturer",
+     "hersteller", "výrobce", "výrobca", "márka", "gyártó", "marka", "fabricant", "produttore",
+     "fabricante", "producent", "fabrikant", "tillverkare", "merkki", "mærke", "merke",
+     "producător", "бренд", "производитель", "виробник", "торговая марка", "ブランド", "メーカー",
+     "品牌", "브랜드", "제조사", "מותג", "العلامة التجارية", "merek", "ยี่ห้อ", "thương hiệu", "maker",
+     "made by", "manufactured by"]
+)  # fmt: skip
+BRAND_LABEL = rf"(?:(?:product|item) )?(?:{'|'.join(sorted(BRAND_LABELS, reverse=True))})(?: name)?"
+_BRAND_PREFIX = re.compile(rf"^(?:{BRAND_LABEL}|by|von)\s*[:：]\s*", re.IGNORECASE)
 # links to the shop of a brand inside a larger shop
 _BRAND_SHOP = re.compile(
     r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
-    r"|bezoek de|zobacz sklep|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
+    r"|bezoek de|zobacz sklep|shop"
+    r"|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
     r"(?: (?:products?|items?))?(?: (?:of|from|by))?"
     r"|(?:all|more)(?: (?:products?|items?))? (?:of|from|by)"
     r"|(?:alle |weitere |mehr )(?:artikel |produkte )?(?:von|der marke)"
@@ -78,7 +84,7 @@ _BRAND_SHOP = re.compile(
 
 def brand_of(value: Any) -> str | None:
     text = line_of(value, MAX_BRAND)
-    if not text or text.lower() in _NOTHING or text.startswith(("http://", "https://")):
+    if not text or text.lower() in _NOTHING or text.startswith(("http://", "https://", "/")):
         return None
     text = _BRAND_PREFIX.sub("", text)
     shop = _BRAND_SHOP.fullmatch(text)

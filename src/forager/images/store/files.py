@@ -74,20 +74,21 @@ async def count_unmoved(connection: Connection, place: str) -> int:
     return int(value or 0)
 
 
-async def select_unmoved(
-    connection: Connection, place: str, *, after: bytes, limit: int
+async def select_movable(
+    connection: Connection, place: str, *, is_moved: bool, after: bytes, limit: int
 ) -> list[MovableFile]:
-    """Files of which no copy in that place was checked, by content."""
+    """Files of which that place has, or does not have, a checked copy; by content."""
     return await Rows(connection, MovableFile).all(
         """
         SELECT f.content_hash, f.path,
                EXISTS (SELECT FROM images i WHERE i.content_hash = f.content_hash) AS used
           FROM image_files f
-         WHERE f.going_at IS NULL AND f.moved_to IS DISTINCT FROM %s AND f.content_hash > %s
+         WHERE (f.moved_to IS NOT DISTINCT FROM %(place)s) = %(is_moved)s
+           AND (%(is_moved)s OR f.going_at IS NULL) AND f.content_hash > %(after)s
          ORDER BY f.content_hash
-         LIMIT %s
+         LIMIT %(limit)s
         """,
-        (place, after, limit),
+        {"place": place, "is_moved": is_moved, "after": after, "limit": limit},
     )
 
 
@@ -97,18 +98,3 @@ async def mark_moved(connection: Connection, content_hash: bytes, place: str) ->
         (place, content_hash),
     )
     return cursor.rowcount > 0
-
-
-async def select_moved(
-    connection: Connection, place: str, *, after: bytes, limit: int
-) -> list[MovableFile]:
-    """Files of which a place has a checked copy, by content."""
-    return await Rows(connection, MovableFile).all(
-        """
-        SELECT content_hash, path, true AS used FROM image_files
-         WHERE moved_to = %s AND content_hash > %s
-         ORDER BY content_hash
-         LIMIT %s
-        """,
-        (place, after, limit),
-    )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 
@@ -24,17 +24,20 @@ class ShownImage:
     position: int
 
 
+_SHOWN = RowArrays(
+    "s", product_id="bigint", url="text", url_hash="bytea", alt_text="text", image_type="text",
+    position="int",
+)  # fmt: skip
+
+
 async def replace_images(
     connection: Connection, product_ids: Sequence[int], shown: Sequence[ShownImage]
 ) -> None:
     """Make these the images of these products; those that were there keep what is known of them."""
     await connection.execute(
-        """
+        f"""
         WITH shown AS (
-            SELECT *
-              FROM unnest(%(owners)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
-                          %(alts)s::text[], %(types)s::text[], %(positions)s::int[])
-                AS s (product_id, image_url, url_hash, alt_text, image_type, position)
+            SELECT * FROM {_SHOWN}
         ), gone AS (
             DELETE FROM images i
              WHERE i.product_id = ANY(%(product_ids)s::bigint[])
@@ -45,7 +48,7 @@ async def replace_images(
         )
         INSERT INTO images AS i
                (product_id, image_url, url_hash, alt_text, image_type, position)
-        SELECT product_id, image_url, url_hash, alt_text, image_type, position
+        SELECT product_id, url, url_hash, alt_text, image_type, position
           FROM shown
          ORDER BY product_id, position
             ON CONFLICT (product_id, url_hash) DO UPDATE
@@ -55,20 +58,12 @@ async def replace_images(
          WHERE (i.alt_text, i.image_type, i.position)
                IS DISTINCT FROM (excluded.alt_text, excluded.image_type, excluded.position)
         """,
-        {
-            "owners": [image.product_id for image in shown],
-            "urls": [image.url for image in shown],
-            "hashes": [image.url_hash for image in shown],
-            "alts": [image.alt_text for image in shown],
-            "types": [image.image_type for image in shown],
-            "positions": [image.position for image in shown],
-            "product_ids": list(product_ids),
-        },
+        {**_SHOWN.values(shown), "product_ids": list(product_ids)},
     )
 
 
 async def renew_old(connection: Connection, product_ids: Sequence[int], *, seconds: float) -> None:
-    """Let images of products be fetched again that were settled so long ago.
+    """Let images of products be fetched again that were settled this long ago.
 
     A file that is there stays, and is shown, until there is another.
     """

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
+from forager.db.rows import Rows
 from forager.jobs.job import Job, Recovered
 from forager.jobs.lifecycle import Status
-from forager.jobs.store.reads import CHANNEL, COLUMNS, job_cursor
+from forager.jobs.store.reads import CHANNEL, COLUMNS
 
 # The one predicate for retries, for a worker's own errors and for the watchdog alike.
 MAY_RETRY: LiteralString = "(j.retry_count < j.max_retries AND NOT %(permanent)s)"
@@ -76,8 +77,7 @@ async def end_failed_run(
     delay_max: float,
 ) -> Job | None:
     """A run failed: back to pending while retries are left, else failed. None if not ours."""
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).first(
         f"""
         WITH before AS (
             SELECT id, status
@@ -103,13 +103,12 @@ async def end_failed_run(
             "delay_max": delay_max,
         },
     )
-    return await cursor.fetchone()
 
 
 async def select_stale(
     connection: Connection, *, stale_after: float
 ) -> list[tuple[UUID, datetime]]:
-    """Jobs whose worker has not been heard of for so long, with the heartbeat that was seen."""
+    """Jobs whose heartbeat is older than this, with that heartbeat."""
     cursor = await connection.execute(
         """
         SELECT id, last_heartbeat
@@ -128,63 +127,44 @@ async def recover_stale(
     ids: Sequence[UUID],
     heartbeats: Sequence[datetime],
     stale_after: float,
-    error: str,
-    delay: float,
-    delay_max: float,
+    **end: Any,
 ) -> list[Recovered]:
     """Take jobs from dead workers. Staleness is tested again here, on the locked row."""
-    cursor = await connection.execute(
-        f"""
-        WITH stale AS (
-            SELECT j.id, j.status
-              FROM crawl_jobs j
-              JOIN unnest(%(ids)s::uuid[], %(heartbeats)s::timestamptz[]) AS seen (id, heartbeat)
-                ON j.id = seen.id AND j.last_heartbeat = seen.heartbeat
-             WHERE j.worker_id IS NOT NULL
-               AND j.status IN ('processing', 'paused')
-               AND j.last_heartbeat < now() - %(stale_after)s * interval '1 second'
-               FOR NO KEY UPDATE OF j SKIP LOCKED
-        ), {RECOVER}
+    return await _recover(
+        connection,
+        """
+        (j.id, j.last_heartbeat) IN (
+            SELECT * FROM unnest(%(ids)s::uuid[], %(heartbeats)s::timestamptz[])
+        )
+        AND j.worker_id IS NOT NULL
+        AND j.last_heartbeat < now() - %(stale_after)s * interval '1 second'
         """,
-        {
-            "ids": list(ids),
-            "heartbeats": list(heartbeats),
-            "stale_after": stale_after,
-            "error": error,
-            "permanent": False,
-            "actor": "watchdog",
-            "delay": delay,
-            "delay_max": delay_max,
-        },
+        {"ids": list(ids), "heartbeats": list(heartbeats), "stale_after": stale_after, **end},
     )
-    return [Recovered(row[0], Status(row[1]), *row[2:]) for row in await cursor.fetchall()]
 
 
 async def recover_orphaned(
-    connection: Connection,
-    *,
-    worker_ids: Sequence[UUID],
-    error: str,
-    delay: float,
-    delay_max: float,
+    connection: Connection, *, worker_ids: Sequence[UUID], **end: Any
 ) -> list[Recovered]:
     """Take the jobs of workers that are known to be dead."""
+    return await _recover(
+        connection, "j.worker_id = ANY(%(worker_ids)s)", {"worker_ids": list(worker_ids), **end}
+    )
+
+
+async def _recover(
+    connection: Connection, of_dead: LiteralString, values: Mapping[str, Any]
+) -> list[Recovered]:
+    """`values`: the error, and the first and the longest delay of retries."""
     cursor = await connection.execute(
         f"""
         WITH stale AS (
             SELECT j.id, j.status
               FROM crawl_jobs j
-             WHERE j.worker_id = ANY(%(worker_ids)s) AND j.status IN ('processing', 'paused')
+             WHERE {of_dead} AND j.status IN ('processing', 'paused')
                FOR NO KEY UPDATE OF j SKIP LOCKED
         ), {RECOVER}
         """,
-        {
-            "worker_ids": list(worker_ids),
-            "error": error,
-            "permanent": False,
-            "actor": "watchdog",
-            "delay": delay,
-            "delay_max": delay_max,
-        },
+        {**values, "permanent": False, "actor": "watchdog"},
     )
     return [Recovered(row[0], Status(row[1]), *row[2:]) for row in await cursor.fetchall()]

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
+from forager.db.rows import RowArrays, Rows
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Move
 from forager.jobs.store.reads import (
@@ -18,8 +19,12 @@ from forager.jobs.store.reads import (
     COLUMNS,
     ONLY_FOR_RENDERERS,
     RENDERER_IS_THERE,
-    job_cursor,
 )
+
+_NEW = RowArrays(
+    "n", id="uuid", kind="text", payload="jsonb", priority="int", max_retries="int",
+    source_id="text", user_id="uuid", trace="text", delay="float8", host="text",
+)  # fmt: skip
 
 
 async def insert_jobs(
@@ -32,7 +37,7 @@ async def insert_jobs(
     if not any(job.host for _, job in jobs):
         return await _insert(connection, jobs, actor)
     # One round trip and one transaction, but two statements: one that had to wait for the lock
-    # would go on with what it saw before.
+    # would continue with its old snapshot.
     async with connection.pipeline():
         await connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (REGION_LOCK,))
         return await _insert(connection, jobs, actor)
@@ -41,8 +46,7 @@ async def insert_jobs(
 async def _insert(
     connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], actor: str
 ) -> list[Job]:
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         f"""
         WITH inserted AS (
             INSERT INTO crawl_jobs
@@ -51,12 +55,7 @@ async def _insert(
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
                    n.trace, now() + n.delay * interval '1 second',
                    n.host, region_of_host(n.host)
-              FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(payloads)s::jsonb[],
-                          %(priorities)s::int[], %(max_retries)s::int[], %(sources)s::text[],
-                          %(users)s::uuid[], %(traces)s::text[], %(delays)s::float8[],
-                          %(hosts)s::text[])
-                   AS n (id, kind, payload, priority, max_retries, source_id, user_id, trace, delay,
-                         host)
+              FROM {_NEW}
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -70,20 +69,14 @@ async def _insert(
         SELECT {COLUMNS} FROM inserted LEFT JOIN woken ON true
         """,
         {
-            "ids": [job_id for job_id, _ in jobs],
-            "kinds": [job.kind for _, job in jobs],
-            "payloads": [Jsonb(job.payload) for _, job in jobs],
-            "priorities": [job.priority for _, job in jobs],
-            "max_retries": [job.max_retries for _, job in jobs],
-            "sources": [job.source_id for _, job in jobs],
-            "users": [job.user_id for _, job in jobs],
-            "traces": [job.trace for _, job in jobs],
-            "delays": [job.delay for _, job in jobs],
-            "hosts": [job.host for _, job in jobs],
+            **_NEW.values(
+                (job for _, job in jobs),
+                id=[job_id for job_id, _ in jobs],
+                payload=[Jsonb(job.payload) for _, job in jobs],
+            ),
             "actor": actor,
         },
     )
-    return await cursor.fetchall()
 
 
 async def assign_source(
@@ -158,8 +151,7 @@ async def claim_jobs(
         SELECT {COLUMNS} FROM moved ORDER BY priority DESC, created_at, id
         """
     ).format(limit=Literal(limit))
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         statement,
         {
             "kinds": list(kinds),
@@ -171,7 +163,6 @@ async def claim_jobs(
             "actor": f"worker {worker_id}",
         },
     )
-    return await cursor.fetchall()
 
 
 async def apply_move(
@@ -186,8 +177,7 @@ async def apply_move(
     delay: float = 0.0,
 ) -> Job | None:
     """Make one move if the job's state, lease and worker allow it; None if they do not."""
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).first(
         f"""
         WITH before AS (
             SELECT id, status
@@ -249,7 +239,6 @@ async def apply_move(
             "reason": reason,
         },
     )
-    return await cursor.fetchone()
 
 
 async def delete_finished(connection: Connection, *, older_than: float, limit: int) -> int:

@@ -8,9 +8,6 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg import AsyncCursor
-from psycopg.rows import class_row
-
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.jobs.job import Job, JobEvent, StateCount
@@ -18,9 +15,9 @@ from forager.jobs.lifecycle import Status
 
 
 async def select_job(connection: Connection, job_id: UUID) -> Job | None:
-    cursor = job_cursor(connection)
-    await cursor.execute(f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = %s", (job_id,))
-    return await cursor.fetchone()
+    return await Rows(connection, Job).first(
+        f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = %s", (job_id,)
+    )
 
 
 async def select_running(connection: Connection, *, limit: int) -> list[tuple[UUID, Job]]:
@@ -39,15 +36,13 @@ async def select_trace(connection: Connection, job_id: UUID) -> str | None:
 
 
 async def select_active_job_of_source(connection: Connection, source_id: str) -> Job | None:
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).first(
         f"""
         SELECT {COLUMNS} FROM crawl_jobs
          WHERE source_id = %s AND status IN ('pending', 'processing', 'paused')
         """,
         (source_id,),
     )
-    return await cursor.fetchone()
 
 
 async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
@@ -80,28 +75,17 @@ async def select_jobs(
     if before is not None:
         where.append("(created_at, id) < (%s, %s)")
         values += before
-    cursor = job_cursor(connection)
     filters: LiteralString = "WHERE " + " AND ".join(where) if where else ""
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         f"SELECT {COLUMNS} FROM crawl_jobs {filters} ORDER BY created_at DESC, id DESC LIMIT %s",
         (*values, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_events(
     connection: Connection, job_id: UUID, *, after: int, limit: int
 ) -> list[JobEvent]:
-    return await Rows(connection, JobEvent).all(
-        """
-        SELECT id, job_id, at, move, from_status, to_status, actor, reason, lease
-          FROM job_events
-         WHERE job_id = %s AND id > %s
-         ORDER BY id
-         LIMIT %s
-        """,
-        (job_id, after, limit),
-    )
+    return await select_events_of_many(connection, {job_id: after}, limit=limit)
 
 
 async def select_last_events(connection: Connection, job_id: UUID, limit: int) -> list[JobEvent]:
@@ -142,9 +126,9 @@ async def select_events_of_many(
 
 
 async def select_jobs_by_id(connection: Connection, job_ids: Sequence[UUID]) -> list[Job]:
-    cursor = job_cursor(connection)
-    await cursor.execute(f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = ANY(%s)", (list(job_ids),))
-    return await cursor.fetchall()
+    return await Rows(connection, Job).all(
+        f"SELECT {COLUMNS} FROM crawl_jobs WHERE id = ANY(%s)", (list(job_ids),)
+    )
 
 
 async def count_jobs(
@@ -186,8 +170,7 @@ async def select_jobs_with(
     """Of the newest jobs those with the text in their id, source or first URL; newest first."""
     of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
     of_status: LiteralString = "AND status = ANY(%(statuses)s::job_status[])" if statuses else ""
-    cursor = job_cursor(connection)
-    await cursor.execute(
+    return await Rows(connection, Job).all(
         f"""
         SELECT {COLUMNS}
           FROM (
@@ -208,7 +191,6 @@ async def select_jobs_with(
             "limit": limit,
         },
     )
-    return await cursor.fetchall()
 
 
 CHANNEL = "forager_jobs"
@@ -256,11 +238,12 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
 
 
 # Whether some pages of an `auto` crawl need a browser: earlier ones gained from it, or were left
-# to workers that have one.
+# to workers that have one. OFFSET 0 keeps the planner from reading all lessons at once for a hash
+# table: each claim looks at few jobs.
 MAY_NEED_BROWSER: LiteralString = """
     (crawl_jobs.kind = 'crawl' AND coalesce(crawl_jobs.payload ->> 'render', 'auto') = 'auto'
      AND EXISTS (SELECT FROM render_lessons l
-                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0))
+                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0))
 """
 RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
 ONLY_FOR_RENDERERS: LiteralString = f"""
@@ -296,10 +279,6 @@ async def can_hand_over(
         {"job_id": job_id, "worker_id": worker_id, "stale_after": stale_after},
     )
     return bool(found)
-
-
-def job_cursor(connection: Connection) -> AsyncCursor[Job]:
-    return connection.cursor(row_factory=class_row(Job))
 
 
 async def count_by_minute(

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.parsers.pattern import VersionRate
 
 # one number in two keys: the second is the domain's
@@ -53,6 +53,9 @@ class ParserRate:
 
 _TODAY: LiteralString = "(now() AT TIME ZONE 'UTC')::date"
 _FIRST_DAY: LiteralString = f"{_TODAY} - 6"
+_COUNTS = RowArrays(
+    "c", domain_id="bigint", parser="text", version="text", role="text", pages="int", good="int"
+)
 
 
 async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> None:
@@ -62,21 +65,12 @@ async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> No
         f"""
         INSERT INTO parse_rates AS r (domain_id, parser, parser_version, role, day, pages, good)
         SELECT c.domain_id, c.parser, c.version, c.role, {_TODAY}, c.pages, c.good
-          FROM unnest(
-                   %s::bigint[], %s::text[], %s::text[], %s::text[], %s::int[], %s::int[]
-               ) AS c (domain_id, parser, version, role, pages, good)
+          FROM {_COUNTS}
          ORDER BY c.domain_id, c.parser, c.version, c.role
             ON CONFLICT (domain_id, parser, parser_version, role, day) DO UPDATE
            SET pages = r.pages + excluded.pages, good = r.good + excluded.good
         """,
-        (
-            [count.domain_id for count in counts],
-            [count.parser for count in counts],
-            [count.version for count in counts],
-            [count.role for count in counts],
-            [count.pages for count in counts],
-            [count.good for count in counts],
-        ),
+        _COUNTS.values(counts),
     )
 
 
@@ -119,7 +113,7 @@ async def select_domain_rates(
 
 
 async def hold_alert(connection: Connection, domain_id: int) -> bool:
-    """Until this transaction ends, nobody else gives an alert for the domain."""
+    """Keep other transactions from raising an alert for the domain until this one ends."""
     value = await Values(connection).first(
         "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
     )

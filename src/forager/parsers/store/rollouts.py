@@ -74,7 +74,7 @@ async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> N
 
 
 async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
-    """The decision so far, which nobody else changes until this transaction ends."""
+    """The current decision, locked until this transaction ends."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     # of a parser without a row, too: two people may decide for the first time at once
     await cursor.execute(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from psycopg import sql
-from psycopg.rows import class_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 LAST_ID = 2**63 - 1
 
@@ -33,8 +33,8 @@ TABLES: tuple[LiteralString, ...] = ("products", "price_history", "images", "var
 _UNSEEN: LiteralString = """
     greatest(p.last_seen_at, p.restored_at) < now() - %(seconds)s * interval '1 second'
 """
-# Nobody looks for it any more, or somebody has looked since and not found it. What waits for its
-# visit is left alone, however long the workers were away.
+# It is not tracked any more, or a later visit did not find it. Products that wait for a visit are
+# left alone, however long no worker ran.
 _GIVEN_UP: LiteralString = """
     (t.id IS NULL OR t.status = 'failed'
      OR t.status = 'completed' AND t.completed_at > p.last_seen_at)
@@ -50,20 +50,16 @@ async def select_ids(connection: Connection) -> tuple[int, int] | None:
 
 async def select_last_id(connection: Connection, *, after: int, limit: int) -> int | None:
     """The last of the next ids; None if there are none."""
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            """
-            SELECT max(id) FROM (SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s) AS next
-            """,
-            (after, limit),
-        )
-        return await cursor.fetchone()
+    return await Values(connection).first(
+        "SELECT max(id) FROM (SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s) AS next",
+        (after, limit),
+    )
 
 
 async def lock_unseen(
     connection: Connection, *, seconds: float, after: int, limit: int, until: int = LAST_ID
 ) -> list[int]:
-    """The next products that were not seen for so long; nobody adds a price to them meanwhile."""
+    """The next products that were not seen for this long, locked against new prices."""
     return await _lock(
         connection,
         f"SELECT p.id FROM products p WHERE {_UNSEEN}",
@@ -74,7 +70,7 @@ async def lock_unseen(
 async def lock_given_up(
     connection: Connection, *, seconds: float, after: int, limit: int, until: int
 ) -> list[int]:
-    """Those of them that nobody looks for any more, or that were looked for in vain."""
+    """Those of them that are not tracked any more, or that a later visit did not find."""
     return await _lock(
         connection,
         f"""
@@ -90,17 +86,15 @@ async def lock_given_up(
 async def _lock(
     connection: Connection, select: LiteralString, values: dict[str, float]
 ) -> list[int]:
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            f"""
-            {select} AND p.id > %(after)s AND p.id <= %(until)s
-             ORDER BY p.id
-             LIMIT %(limit)s
-               FOR UPDATE OF p SKIP LOCKED
-            """,
-            values,
-        )
-        return await cursor.fetchall()
+    return await Values(connection).all(
+        f"""
+        {select} AND p.id > %(after)s AND p.id <= %(until)s
+         ORDER BY p.id
+         LIMIT %(limit)s
+           FOR UPDATE OF p SKIP LOCKED
+        """,
+        values,
+    )
 
 
 async def select_rows(connection: Connection, product_ids: Sequence[int]) -> list[Row]:
@@ -108,15 +102,13 @@ async def select_rows(connection: Connection, product_ids: Sequence[int]) -> lis
     rows: list[Row] = []
     for table in TABLES:
         key: LiteralString = "id" if table == "products" else "product_id"
-        async with connection.cursor(row_factory=class_row(Row)) as cursor:
-            await cursor.execute(
-                f"""
-                SELECT '{table}' AS table, id, {key} AS product_id, to_jsonb(t)::text AS row
-                  FROM {table} t WHERE {key} = ANY(%s) ORDER BY {key}, id
-                """,
-                (list(product_ids),),
-            )
-            rows += await cursor.fetchall()
+        rows += await Rows(connection, Row).all(
+            f"""
+            SELECT '{table}' AS table, id, {key} AS product_id, to_jsonb(t)::text AS row
+              FROM {table} t WHERE {key} = ANY(%s) ORDER BY {key}, id
+            """,
+            (list(product_ids),),
+        )
     return rows
 
 
@@ -127,13 +119,12 @@ async def delete_products(connection: Connection, product_ids: Sequence[int]) ->
 
 
 async def select_columns(connection: Connection, table: str) -> set[str]:
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            "SELECT attname FROM pg_attribute"
-            " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
-            (table,),
-        )
-        return set(await cursor.fetchall())
+    found = await Values(connection).all(
+        "SELECT attname FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+        (table,),
+    )
+    return set(found)
 
 
 async def insert_rows(
@@ -149,9 +140,7 @@ async def insert_rows(
         RETURNING id
         """
     ).format(table=sql.Identifier(table), names=names)
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(statement, (Jsonb(list(rows)),))
-        return await cursor.fetchall()
+    return await Values(connection).all(statement, (Jsonb(list(rows)),))
 
 
 async def mark_restored(connection: Connection, product_ids: Sequence[int]) -> None:
@@ -163,11 +152,6 @@ async def mark_restored(connection: Connection, product_ids: Sequence[int]) -> N
 
 async def select_known(connection: Connection, table: str, ids: Sequence[int]) -> set[int]:
     """Which of these ids a table has; the rows stay until the transaction ends."""
-    async with connection.cursor(row_factory=scalar_row) as cursor:
-        await cursor.execute(
-            sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE").format(
-                sql.Identifier(table)
-            ),
-            (list(ids),),
-        )
-        return set(await cursor.fetchall())
+    statement = sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE")
+    found = await Values(connection).all(statement.format(sql.Identifier(table)), (list(ids),))
+    return set(found)

@@ -3,91 +3,84 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Values
 
-# Each gives one column, what to look at; they are counted, and the first few are kept.
-PRODUCTS_WITHOUT_TASK: LiteralString = "SELECT id FROM products WHERE crawl_task_id IS NULL"
-
-TASKS_WITHOUT_DOMAIN: LiteralString = """
-    SELECT t.id FROM crawl_tasks t
-     WHERE NOT EXISTS (SELECT FROM domains d WHERE d.id = t.domain_id)
-"""
-
-COMPLETED_WITHOUT_NEXT: LiteralString = """
-    SELECT id FROM crawl_tasks WHERE status = 'completed' AND next_crawl_at IS NULL
-"""
-
-DEAD_LETTERS_OF_LIVING: LiteralString = """
-    SELECT l.id FROM dead_letters l
-      LEFT JOIN crawl_tasks t ON t.id = l.task_id
-     WHERE l.resolved_at IS NULL AND t.status IS DISTINCT FROM 'failed'
-"""
-
-FAILED_WITHOUT_DEAD_LETTER: LiteralString = """
-    SELECT t.id FROM crawl_tasks t
-     WHERE t.status = 'failed'
-       AND NOT EXISTS (
-        SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolved_at IS NULL
-       )
-       AND NOT EXISTS (
-        SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolution = 'dropped'
-       )
-"""
-
-SEGMENTS_GONE: LiteralString = """
-    SELECT r.segment
-      FROM (
-        SELECT DISTINCT segment FROM crawl_tasks WHERE segment IS NOT NULL
-        UNION SELECT DISTINCT segment FROM extractions WHERE segment IS NOT NULL
-        UNION SELECT DISTINCT segment FROM task_attempts WHERE segment IS NOT NULL
-      ) AS r
-     WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
-"""
-
-IMAGES_WITHOUT_FILE_ROW: LiteralString = """
-    SELECT i.id FROM images i
-     WHERE i.status = 'stored'
-       AND NOT EXISTS (
-        SELECT FROM image_files f
-         WHERE f.content_hash = i.content_hash AND f.path = i.image_path AND f.going_at IS NULL
-       )
-"""
-
-# what somebody holds back, or has switched off, is meant to be old
+# what is paused or disabled is meant to be old
 _RUNNING: LiteralString = """
     t.hold IS NULL AND d.task_hold IS NULL AND d.is_active
     AND NOT EXISTS (SELECT FROM task_control c WHERE c.hold IS NOT NULL)
 """
 
-PRODUCTS_NOT_SEEN: LiteralString = f"""
-    SELECT p.id FROM products p
-      JOIN crawl_tasks t ON t.id = p.crawl_task_id
-      JOIN domains d ON d.id = t.domain_id
-     WHERE {_RUNNING}
-       AND p.last_seen_at < now() - 3 * coalesce(
-            t.adapted_frequency, t.crawl_frequency, d.crawl_frequency,
-            make_interval(secs => %(every)s))
-"""
-
-TASKS_OVERDUE: LiteralString = f"""
-    SELECT t.id FROM crawl_tasks t
-      JOIN domains d ON d.id = t.domain_id
-     WHERE {_RUNNING}
-       AND CASE WHEN t.status IN ('pending', 'queued', 'downloaded') THEN t.scheduled_at
-                WHEN t.status = 'completed' THEN t.next_crawl_at
-           END < now() - make_interval(secs => %(late)s)
-"""
-
-DOMAINS_THAT_FAIL: LiteralString = """
-    SELECT d.domain_name FROM domains d
-     WHERE d.is_active
-       AND EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status = 'failed')
-       AND NOT EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status <> 'failed')
-"""
+# Each statement gives one column: the rows that are wrong. They are counted, and some are kept.
+STATEMENTS: dict[str, LiteralString] = {
+    "products_without_task": "SELECT id FROM products WHERE crawl_task_id IS NULL",
+    "tasks_without_domain": """
+        SELECT t.id FROM crawl_tasks t
+         WHERE NOT EXISTS (SELECT FROM domains d WHERE d.id = t.domain_id)
+    """,
+    "completed_without_next_crawl": """
+        SELECT id FROM crawl_tasks WHERE status = 'completed' AND next_crawl_at IS NULL
+    """,
+    "dead_letters_of_living_tasks": """
+        SELECT l.id FROM dead_letters l
+          LEFT JOIN crawl_tasks t ON t.id = l.task_id
+         WHERE l.resolved_at IS NULL AND t.status IS DISTINCT FROM 'failed'
+    """,
+    "failed_without_dead_letter": """
+        SELECT t.id FROM crawl_tasks t
+         WHERE t.status = 'failed'
+           AND NOT EXISTS (
+            SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolved_at IS NULL
+           )
+           AND NOT EXISTS (
+            SELECT FROM dead_letters l WHERE l.task_id = t.id AND l.resolution = 'dropped'
+           )
+    """,
+    "archive_segments_gone": """
+        SELECT r.segment
+          FROM (
+            SELECT DISTINCT segment FROM crawl_tasks WHERE segment IS NOT NULL
+            UNION SELECT DISTINCT segment FROM extractions WHERE segment IS NOT NULL
+            UNION SELECT DISTINCT segment FROM task_attempts WHERE segment IS NOT NULL
+          ) AS r
+         WHERE NOT EXISTS (SELECT FROM archive_segments s WHERE s.name = r.segment)
+    """,
+    "images_without_file": """
+        SELECT i.id FROM images i
+         WHERE i.status = 'stored'
+           AND NOT EXISTS (
+            SELECT FROM image_files f
+             WHERE f.content_hash = i.content_hash AND f.path = i.image_path AND f.going_at IS NULL
+           )
+    """,
+    "products_not_seen": f"""
+        SELECT p.id FROM products p
+          JOIN crawl_tasks t ON t.id = p.crawl_task_id
+          JOIN domains d ON d.id = t.domain_id
+         WHERE {_RUNNING}
+           AND p.last_seen_at < now() - 3 * coalesce(
+                t.adapted_frequency, t.crawl_frequency, d.crawl_frequency,
+                make_interval(secs => %(every)s))
+    """,
+    "tasks_overdue": f"""
+        SELECT t.id FROM crawl_tasks t
+          JOIN domains d ON d.id = t.domain_id
+         WHERE {_RUNNING}
+           AND CASE WHEN t.status IN ('pending', 'queued', 'downloaded') THEN t.scheduled_at
+                    WHEN t.status = 'completed' THEN t.next_crawl_at
+               END < now() - make_interval(secs => %(late)s)
+    """,
+    "domains_that_fail": """
+        SELECT d.domain_name FROM domains d
+         WHERE d.is_active
+           AND EXISTS (SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status = 'failed')
+           AND NOT EXISTS (
+            SELECT FROM crawl_tasks t WHERE t.domain_id = d.id AND t.status <> 'failed'
+           )
+    """,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +91,11 @@ class Found:
     examples: list[Any]
 
 
-async def find(
-    connection: Connection, /, statement: LiteralString, *, examples: int, **parameters: Any
-) -> Found:
+async def find(connection: Connection, /, check: str, *, examples: int, **parameters: Any) -> Found:
+    """What one of the statements finds."""
     cursor = await connection.execute(
         f"""
-        WITH found (what) AS MATERIALIZED ({statement})
+        WITH found (what) AS MATERIALIZED ({STATEMENTS[check]})
         SELECT (SELECT count(*) FROM found),
                ARRAY(SELECT what FROM found ORDER BY what LIMIT %(examples)s)
         """,
@@ -117,7 +109,7 @@ async def find(
 async def check_prices(
     connection: Connection, *, after: int, limit: int
 ) -> tuple[list[int], int | None]:
-    """Of the next products: those whose last recorded price is another one; where to go on."""
+    """Of the next products: those whose last recorded price differs; and the last ID."""
     cursor = await connection.execute(
         """
         WITH piece AS MATERIALIZED (
@@ -168,7 +160,7 @@ async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
 
 
 async def was_audited(connection: Connection, *, seconds: float) -> bool:
-    """Whether there was an audit within so many seconds."""
+    """Whether there was an audit in the last seconds."""
     cursor = await connection.execute(
         """
         SELECT FROM catalog_events
@@ -178,9 +170,3 @@ async def was_audited(connection: Connection, *, seconds: float) -> bool:
         (seconds,),
     )
     return await cursor.fetchone() is not None
-
-
-async def select_now(connection: Connection) -> datetime:
-    now = await Values(connection).first("SELECT now()")
-    assert isinstance(now, datetime)
-    return now

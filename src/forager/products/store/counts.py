@@ -21,7 +21,7 @@ class Counts:
 
 
 async def select_counts(connection: Connection) -> Counts:
-    """One look at the table. To count its domains there would sort it by them."""
+    """Read the table once. Counting its domains in the same pass would sort it."""
     return await Rows(connection, Counts).one(
         """
         SELECT count(*) AS products,
@@ -51,7 +51,7 @@ class Share:
 
 
 async def count_shares(connection: Connection) -> list[Share]:
-    """Products by availability, by currency and by domain, in one look at the table."""
+    """Products by availability, by currency and by domain, in one pass over the table."""
     return await Rows(connection, Share).all(
         """
         SELECT g.kind AS column,

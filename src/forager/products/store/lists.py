@@ -253,7 +253,7 @@ async def rank_products(
     limit: int,
     among: Sequence[int] | None = None,
 ) -> list[Ranked]:
-    """The best of the first so many matches; of all products, or among some in their order."""
+    """The best of the first matches, up to `cap`; of all products, or among some in their order."""
     conditions, values = filtered(filters)
     rows = _EVERYWHERE if among is None else _AMONG
     return await Rows(connection, Ranked).all(

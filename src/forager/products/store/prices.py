@@ -9,10 +9,18 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import RowArrays, Rows
 from forager.products.filters import Filters
 from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
+
+_OFFERS = RowArrays(
+    "c", product_id="bigint", price="numeric", list_price="numeric", currency="text",
+    availability="text",
+)  # fmt: skip
+_VARIANTS = RowArrays(
+    "c", product_id="bigint", variant="text", price="numeric", currency="text", availability="text"
+)
 
 
 async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) -> None:
@@ -22,21 +30,14 @@ async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) ->
     writers the second must not be dated before the first.
     """
     await connection.execute(
-        """
+        f"""
         INSERT INTO price_history (product_id, price, list_price, currency, availability,
                                    recorded_at)
         SELECT product_id, price, list_price, currency, availability, statement_timestamp()
-          FROM unnest(%s::bigint[], %s::numeric[], %s::numeric[], %s::text[], %s::text[])
-            AS c (product_id, price, list_price, currency, availability)
+          FROM {_OFFERS}
          ORDER BY product_id
         """,
-        (
-            list(offers),
-            [offer.price for offer in offers.values()],
-            [offer.list_price for offer in offers.values()],
-            [offer.currency for offer in offers.values()],
-            [offer.availability for offer in offers.values()],
-        ),
+        _OFFERS.values(offers.values(), product_id=list(offers)),
     )
 
 
@@ -100,20 +101,13 @@ async def select_variant_changes(
 
 async def insert_variant_changes(connection: Connection, changes: Sequence[VariantChange]) -> None:
     await connection.execute(
-        """
+        f"""
         INSERT INTO variant_prices (product_id, variant, price, currency, availability,
                                     recorded_at)
         SELECT product_id, variant, price, currency, availability, statement_timestamp()
-          FROM unnest(%s::bigint[], %s::text[], %s::numeric[], %s::text[], %s::text[])
-            AS c (product_id, variant, price, currency, availability)
+          FROM {_VARIANTS}
         """,
-        (
-            [change.product_id for change in changes],
-            [change.variant for change in changes],
-            [change.price for change in changes],
-            [change.currency for change in changes],
-            [change.availability for change in changes],
-        ),
+        _VARIANTS.values(changes),
     )
 
 

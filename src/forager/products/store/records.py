@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.products.record import AttemptRecord, ExtractionRecord, ImageRecord, ProductRecord
 
 
@@ -158,27 +158,28 @@ class NewExtraction:
     segment_length: int | None
 
 
+_EXTRACTIONS = RowArrays(
+    "e",
+    binary=(
+        "task_id", "domain_id", "url", "parser", "parser_version", "role", "outcome", "fields",
+        "evidence", "problems",
+    ),
+    task_id="bigint", product_id="bigint", domain_id="bigint", url="text", parser="text",
+    parser_version="text", role="text", outcome="text", confidence="float8", fields="text",
+    evidence="text", problems="text", error_message="text", segment="text",
+    segment_offset="bigint", segment_length="int",
+)  # fmt: skip
+
+
 async def insert_extractions(connection: Connection, rows: Sequence[NewExtraction]) -> None:
     await connection.execute(
-        """
-        INSERT INTO extractions (
-            task_id, product_id, domain_id, url, parser, parser_version, role, outcome, confidence,
-            fields, evidence, problems, error_message, segment, segment_offset, segment_length
-        )
+        f"""
+        INSERT INTO extractions ({_EXTRACTIONS.columns})
         SELECT task_id, product_id, domain_id, url, parser, parser_version, role, outcome,
                confidence, fields::jsonb, evidence::jsonb, problems::jsonb, error_message, segment,
                segment_offset, segment_length
-          FROM unnest(%(task_id)b::bigint[], %(product_id)s::bigint[], %(domain_id)b::bigint[],
-                      %(url)b::text[], %(parser)b::text[], %(parser_version)b::text[],
-                      %(role)b::text[], %(outcome)b::text[], %(confidence)s::float8[],
-                      %(fields)b::text[], %(evidence)b::text[], %(problems)b::text[],
-                      %(error_message)s::text[], %(segment)s::text[], %(segment_offset)s::bigint[],
-                      %(segment_length)s::int[])
-               WITH ORDINALITY
-            AS e (task_id, product_id, domain_id, url, parser, parser_version, role, outcome,
-                  confidence, fields, evidence, problems, error_message, segment, segment_offset,
-                  segment_length, place)
+          FROM {_EXTRACTIONS.unnest} WITH ORDINALITY AS e ({_EXTRACTIONS.columns}, place)
          ORDER BY place
         """,
-        {field.name: [getattr(row, field.name) for row in rows] for field in fields(NewExtraction)},
+        _EXTRACTIONS.values(rows),
     )

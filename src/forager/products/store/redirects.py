@@ -126,7 +126,7 @@ async def insert_aliases(connection: Connection, aliases: Mapping[bytes, tuple[s
 
 
 async def delete_aliases(connection: Connection, url_hashes: Sequence[bytes]) -> None:
-    """These URLs have products of their own now."""
+    """These URLs are products now."""
     await connection.execute(
         "DELETE FROM product_aliases WHERE url_hash = ANY(%s)", (list(url_hashes),)
     )

@@ -1,7 +1,6 @@
 """SQL that writes products: rows are made and locked by one statement, in the order of their keys.
 
-Whoever writes a batch locks its rows in this order, so that two batches never wait for each other
-in a circle.
+Every batch locks its rows in this order, so that two batches cannot deadlock.
 """
 
 from __future__ import annotations
@@ -181,7 +180,7 @@ async def update_content(
 
 
 async def update_problems(connection: Connection, problems: Mapping[int, str]) -> None:
-    """Mark products anew whose content is as it was."""
+    """Replace the problems of products whose content has not changed."""
     await connection.execute(
         """
         UPDATE products p

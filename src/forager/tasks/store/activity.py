@@ -54,7 +54,7 @@ class TaskControlRow:
     now: datetime
 
 
-# what was taken back or rested was no attempt, and what was lost goes on
+# withdrawn and postponed visits are no attempts, and lost ones continue
 _IS_ATTEMPT: LiteralString = "outcome NOT IN ('rested', 'withdrawn')"
 _IS_FAILED: LiteralString = "outcome IN ('retry', 'failed', 'lost')"
 _IS_SETTLED: LiteralString = f"""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from forager.archive.segment import ArchiveRef
+from forager.db.cursor import batches
 from forager.db.database import Connection, Database
 from forager.db.rows import Rows
 
@@ -63,14 +64,13 @@ async def archived_pages(
     database: Database, *, domain_ids: list[int] | None, history: bool
 ) -> AsyncIterator[ArchivedPage]:
     """The newest page of every task, or all that are kept; a batch of rows in memory at a time."""
-    before = _NEWEST
-    while True:
-        rows = await database.run(_select, before, domain_ids, history=history)
+
+    async def select(before: int) -> list[ArchivedPage]:
+        return await database.run(_select, before, domain_ids, history=history)
+
+    async for rows in batches(select, _NEWEST, lambda row: row.id, BATCH):
         for row in rows:
             yield row
-        if len(rows) < BATCH:
-            return
-        before = rows[-1].id
 
 
 async def _select(

@@ -8,7 +8,6 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.tasks.lifecycle import RECRAWL, WITHDRAW
-from forager.tasks.task import CHANNEL
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
@@ -232,7 +231,3 @@ async def _withdraw(
     cursor = await connection.execute(_WITHDRAW.format(tasks=tasks), values)
     row = await cursor.fetchone()
     return 0 if row is None else row[0]
-
-
-async def tell_workers(connection: Connection) -> None:
-    await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))

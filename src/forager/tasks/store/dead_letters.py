@@ -11,6 +11,7 @@ from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.tasks.lifecycle import RETRY
 from forager.tasks.stages.attempt import Attempt, Stage
+from forager.tasks.store.errors import FAILED_ATTEMPTS, failure_columns
 from forager.tasks.task import CHANNEL
 
 
@@ -65,34 +66,19 @@ MATCHES: LiteralString = """
 
 async def insert_letters(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
     """One open letter for each task; an older one of the same task is overwritten."""
-    attempts = [(attempt.task, attempt.cause) for attempt in failed if attempt.cause is not None]
     await connection.execute(
-        """
+        f"""
         INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
                                   error_message, message_key, attempts)
-        SELECT f.task_id, f.domain_id, f.url, %(stage)s, f.type, f.kind, f.message, f.key,
-               f.attempts
-          FROM unnest(
-                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(urls)s::text[],
-                   %(types)s::text[], %(kinds)s::text[], %(messages)s::text[], %(keys)s::text[],
-                   %(attempts)s::int[]
-               ) AS f (task_id, domain_id, url, type, kind, message, key, attempts)
+        SELECT task_id, domain_id, url, %(stage)s, error_type, error_kind, error_message,
+               message_key, retry_count + 1
+          FROM {FAILED_ATTEMPTS}
         ON CONFLICT (task_id) WHERE resolved_at IS NULL DO UPDATE
            SET stage = excluded.stage, error_type = excluded.error_type,
                error_kind = excluded.error_kind, error_message = excluded.error_message,
                message_key = excluded.message_key, attempts = excluded.attempts, died_at = now()
         """,
-        {
-            "stage": stage.value,
-            "task_ids": [task.id for task, _ in attempts],
-            "domain_ids": [task.domain_id for task, _ in attempts],
-            "urls": [task.url for task, _ in attempts],
-            "types": [cause.type.value for _, cause in attempts],
-            "kinds": [cause.kind.value for _, cause in attempts],
-            "messages": [cause.message for _, cause in attempts],
-            "keys": [cause.key for _, cause in attempts],
-            "attempts": [task.retry_count + 1 for task, _ in attempts],
-        },
+        {"stage": stage.value, **failure_columns(failed)},
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import RowArrays, Rows
 from forager.tasks.causes import Cause, ErrorFilter, ErrorGroup, ErrorRow
 from forager.tasks.stages.attempt import Attempt, Stage
 
@@ -38,31 +38,39 @@ async def insert_job_error(
     )  # fmt: skip
 
 
+# what is recorded of an attempt that failed, also in dead letters
+FAILED_ATTEMPTS = RowArrays(
+    "f", task_id="bigint", domain_id="bigint", url="text", error_type="text", error_kind="text",
+    error_message="text", message_key="text", stack_trace="text", retry_count="int",
+)  # fmt: skip
+
+
+def failure_columns(failed: Sequence[Attempt]) -> dict[str, list[Any]]:
+    return FAILED_ATTEMPTS.values(
+        (attempt for attempt in failed if attempt.cause is not None),
+        task_id="task.id",
+        domain_id="task.domain_id",
+        url="task.url",
+        error_type="cause.type",
+        error_kind="cause.kind",
+        error_message="cause.message",
+        message_key="cause.key",
+        stack_trace="cause.stack_trace",
+        retry_count="task.retry_count",
+    )
+
+
 async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
     """One row for each attempt that has a cause."""
-    attempts = [(attempt.task, attempt.cause) for attempt in failed if attempt.cause is not None]
     await connection.execute(
-        """
+        f"""
         INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
                                 error_message, message_key, stack_trace, url)
-        SELECT e.task_id, e.domain_id, %(stage)s, e.type, e.kind, e.message, e.key, e.trace, e.url
-          FROM unnest(
-                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(types)s::text[],
-                   %(kinds)s::text[], %(messages)s::text[], %(keys)s::text[], %(traces)s::text[],
-                   %(urls)s::text[]
-               ) AS e (task_id, domain_id, type, kind, message, key, trace, url)
+        SELECT task_id, domain_id, %(stage)s, error_type, error_kind, error_message, message_key,
+               stack_trace, url
+          FROM {FAILED_ATTEMPTS}
         """,
-        {
-            "stage": stage.value,
-            "task_ids": [task.id for task, _ in attempts],
-            "domain_ids": [task.domain_id for task, _ in attempts],
-            "types": [cause.type.value for _, cause in attempts],
-            "kinds": [cause.kind.value for _, cause in attempts],
-            "messages": [cause.message for _, cause in attempts],
-            "keys": [cause.key for _, cause in attempts],
-            "traces": [cause.stack_trace for _, cause in attempts],
-            "urls": [task.url for task, _ in attempts],
-        },
+        {"stage": stage.value, **failure_columns(failed)},
     )
 
 
@@ -133,16 +141,8 @@ async def select_errors(
 
 
 async def select_error(connection: Connection, error_id: int) -> ErrorRow | None:
-    return await Rows(connection, ErrorRow).first(
-        """
-        SELECT e.id, e.crawl_task_id AS task_id, e.job_id::text, d.domain_name AS domain, e.stage,
-               e.error_type, e.error_kind, e.error_message, e.url, e.stack_trace, e.occurred_at
-          FROM error_logs e
-          LEFT JOIN domains d ON d.id = e.domain_id
-         WHERE e.id = %s
-        """,
-        (error_id,),
-    )
+    found = await select_errors(connection, ErrorFilter(), before=error_id + 1, limit=1)
+    return found[0] if found and found[0].id == error_id else None
 
 
 def _values(wanted: ErrorFilter) -> dict[str, object]:

@@ -57,10 +57,10 @@ class Surroundings:
     slow_delay: float
     next_slot_at: datetime
     domain_frequency: timedelta | None
-    # the region that its domain is tied to, and whether a worker of it has been heard of lately
+    # the region that its domain is tied to, and whether a worker of it has a current heartbeat
     region: str | None
     has_worker: bool
-    # whether it needs a browser, and whether a worker that has one has been heard of lately
+    # whether it needs a browser, and whether a worker that has one has a current heartbeat
     wants_browser: bool
     has_renderer: bool
     # those of the only proxies there are, if it goes through the pool and no such worker runs
@@ -125,7 +125,7 @@ async def select_ids(
     after: int,
     limit: int,
 ) -> list[int]:
-    """The ids of a selection in their order, so that everybody locks in the same one."""
+    """The ids of a selection in their order, so that all transactions lock in the same order."""
     where, values = _where(selection, domain_ids)
     return await Values(connection).all(
         f"""

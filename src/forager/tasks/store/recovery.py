@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.tasks.lifecycle import RECOVER, RECOVER_FAILED, RECOVER_MISSED, TaskMove
 from forager.tasks.task import CHANNEL, RecoveredTask
 
@@ -62,7 +62,7 @@ _RECOVER = f"""
         SELECT id, domain_id, stage, lease, least(attempt, 32767), 'lost', 'internal', %(reason)s,
                worker_id, started_at
           FROM moved
-    ), told AS (
+    ), reported AS (
         INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
                                 error_message, message_key, url)
         SELECT id, domain_id, stage, 'other', 'internal', %(reason)s, %(key)s, url
@@ -84,8 +84,11 @@ _RECOVER = f"""
 """
 
 
+_WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
+
+
 async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
-    """All workers for tasks, and everybody else in whose name tasks are held."""
+    """All workers for tasks, and others in whose name tasks are held."""
     return await Rows(connection, Holder).all(
         """
         WITH RECURSIVE holders AS (
@@ -97,85 +100,56 @@ async def select_holders(connection: Connection, *, stale_after: float) -> list[
                      ORDER BY t.worker_id LIMIT 1)
               FROM holders h
              WHERE h.worker_id IS NOT NULL
-        ), everybody AS (
+        ), known AS (
             SELECT worker_id AS id FROM holders WHERE worker_id IS NOT NULL
              UNION
             SELECT id FROM workers WHERE role = 'tasks'
         )
         SELECT e.id, w.last_seen, w.process,
                w.id IS NULL OR w.last_seen < now() - %s * interval '1 second' AS is_stale
-          FROM everybody e
+          FROM known e
           LEFT JOIN workers w ON w.id = e.id
         """,
         (stale_after,),
     )
 
 
-async def recover_stale(
+async def recover(
     connection: Connection,
     workers: Sequence[Holder],
     *,
-    stale_after: float,
+    stale_after: float | None,
     reason: str,
     key: str,
     visits: int,
     after: float,
     limit: int,
 ) -> list[RecoveredTask]:
-    """Take tasks from workers that are silent. Their silence is tested again here."""
+    """Take tasks from dead workers.
+
+    With `stale_after`, the heartbeats are tested again here; without it, the workers are known to
+    be gone.
+    """
     return await Rows(connection, RecoveredTask).all(
         f"""
         WITH orphans AS (
             SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
               FROM crawl_tasks t
-              JOIN unnest(%(ids)s::uuid[], %(seen)s::timestamptz[]) AS s (id, last_seen)
+              JOIN {_WORKERS}
                 ON t.worker_id = s.id
               LEFT JOIN workers w ON w.id = s.id
-             WHERE w.last_seen IS NOT DISTINCT FROM s.last_seen
-               AND (w.id IS NULL
-                    OR w.last_seen < now() - %(stale_after)s * interval '1 second')
+             WHERE %(stale_after)s::float8 IS NULL
+                OR w.last_seen IS NOT DISTINCT FROM s.last_seen
+                   AND (w.id IS NULL
+                        OR w.last_seen < now() - %(stale_after)s * interval '1 second')
              ORDER BY t.id
              LIMIT %(limit)s
                FOR NO KEY UPDATE OF t SKIP LOCKED
         ), {_RECOVER}
         """,
         {
-            "ids": [worker.id for worker in workers],
-            "seen": [worker.last_seen for worker in workers],
+            **_WORKERS.values(workers),
             "stale_after": stale_after,
-            "reason": reason,
-            "key": key,
-            "visits": visits,
-            "after": after,
-            "limit": limit,
-        },
-    )
-
-
-async def recover_dead(
-    connection: Connection,
-    worker_ids: Sequence[UUID],
-    *,
-    reason: str,
-    key: str,
-    visits: int,
-    after: float,
-    limit: int,
-) -> list[RecoveredTask]:
-    """Take tasks from workers whose process is known to be gone."""
-    return await Rows(connection, RecoveredTask).all(
-        f"""
-        WITH orphans AS (
-            SELECT t.id, t.status, t.lease, t.worker_id, t.retry_count + 1 AS attempt
-              FROM crawl_tasks t
-             WHERE t.worker_id = ANY(%(ids)s)
-             ORDER BY t.id
-             LIMIT %(limit)s
-               FOR NO KEY UPDATE OF t SKIP LOCKED
-        ), {_RECOVER}
-        """,
-        {
-            "ids": list(worker_ids),
             "reason": reason,
             "key": key,
             "visits": visits,

@@ -11,7 +11,6 @@ from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
 from forager.tasks.store.claims import WANTS_BROWSER, exists_renderer
-from forager.tasks.task import CHANNEL
 
 # one number for all schedulers of a database
 _LEADER = 0x666F_7261_7461_736B
@@ -217,10 +216,6 @@ async def queue_due(
 
 async def note_tick(connection: Connection) -> None:
     await connection.execute("UPDATE task_control SET ticked_at = now()")
-
-
-async def tell_workers(connection: Connection) -> None:
-    await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
 
 async def count_proxies(connection: Connection, *, stale_after: float) -> dict[str | None, int]:

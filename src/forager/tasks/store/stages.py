@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.tasks.lifecycle import (
     COMPLETE,
     FAIL,
@@ -23,27 +24,30 @@ from forager.tasks.lifecycle import (
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
 from forager.tasks.task import CHANNEL
 
+_HELD = RowArrays("mine", id="bigint", lease="bigint")
+_ATTEMPTS = RowArrays(
+    "a", id="bigint", domain_id="bigint", lease="bigint", retry_count="int", outcome="text",
+    delay="float8", error_kind="text", error_message="text", http_status="smallint",
+    final_url="text", proxy_id="bigint", duration_ms="int", size="int", segment="text",
+    segment_offset="bigint", segment_length="int",
+)  # fmt: skip
+
 
 async def lock_held(
     connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
 ) -> set[int]:
-    """The fence: lock those of the tasks that are still ours, and tell which."""
+    """The fence: lock those of the tasks that are still ours, and return their ids."""
     found = await Values(connection).all(
-        """
+        f"""
         SELECT t.id
           FROM crawl_tasks t
-          JOIN unnest(%(ids)s::bigint[], %(leases)s::bigint[]) AS mine (id, lease)
+          JOIN {_HELD}
             ON t.id = mine.id AND t.lease = mine.lease
          WHERE t.worker_id = %(worker_id)s AND t.status = %(status)s
          ORDER BY t.id
            FOR NO KEY UPDATE OF t
         """,
-        {
-            "ids": [task.id for task in tasks],
-            "leases": [task.lease for task in tasks],
-            "worker_id": who.worker_id,
-            "status": who.stage.status,
-        },
+        {**_HELD.values(tasks), "worker_id": who.worker_id, "status": who.stage.status},
     )
     return set(found)
 
@@ -124,19 +128,13 @@ async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend
         f"""
         UPDATE crawl_tasks t
            SET {move.changes},
-               scheduled_at = now() + p.delay * interval '1 second',
-               error_kind = CASE WHEN %(spend)s THEN p.kind ELSE t.error_kind END,
-               error_message = CASE WHEN %(spend)s THEN p.message ELSE t.error_message END
-          FROM unnest(%(ids)s::bigint[], %(delays)s::float8[], %(kinds)s::text[],
-                      %(messages)s::text[]) AS p (id, delay, kind, message)
-         WHERE t.id = p.id AND {move.allowed}
+               scheduled_at = now() + a.delay * interval '1 second',
+               error_kind = CASE WHEN %(spend)s THEN a.error_kind ELSE t.error_kind END,
+               error_message = CASE WHEN %(spend)s THEN a.error_message ELSE t.error_message END
+          FROM {_ATTEMPTS}
+         WHERE t.id = a.id AND {move.allowed}
         """,
-        {
-            "spend": spend,
-            "ids": [attempt.task.id for attempt in attempts],
-            "delays": [attempt.delay for attempt in attempts],
-            **_causes(attempts),
-        },
+        {"spend": spend, **_columns(attempts)},
     )
 
 
@@ -175,19 +173,18 @@ async def miss(
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
-           SET {MISS.changes}, scheduled_at = now() + m.every, error_kind = m.kind,
-               error_message = m.message, failed_visits = t.failed_visits + %(counts)s::int,
+           SET {MISS.changes}, scheduled_at = now() + a.delay * interval '1 second',
+               error_kind = a.error_kind, error_message = a.error_message,
+               failed_visits = t.failed_visits + %(counts)s::int,
                failing_since = CASE WHEN %(counts)s THEN coalesce(t.failing_since, now())
                                     ELSE t.failing_since END
-          FROM unnest(%(ids)s::bigint[], %(every)s::interval[], %(kinds)s::text[],
-                      %(messages)s::text[]) AS m (id, every, kind, message)
-         WHERE t.id = m.id AND {MISS.allowed}
+          FROM {_ATTEMPTS}
+         WHERE t.id = a.id AND {MISS.allowed}
         """,
         {
             "counts": counts,
-            "ids": [attempt.task.id for attempt in attempts],
-            "every": [every[attempt.task.id] for attempt in attempts],
-            **_causes(attempts),
+            **_columns(attempts),
+            "delay": [every[attempt.task.id].total_seconds() for attempt in attempts],
         },
     )
 
@@ -197,14 +194,13 @@ async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
-           SET {FAIL.changes}, error_kind = f.kind, error_message = f.message,
+           SET {FAIL.changes}, error_kind = a.error_kind, error_message = a.error_message,
                failed_visits = t.failed_visits + 1,
                failing_since = coalesce(t.failing_since, now())
-          FROM unnest(%(ids)s::bigint[], %(kinds)s::text[], %(messages)s::text[])
-                   AS f (id, kind, message)
-         WHERE t.id = f.id AND {FAIL.allowed}
+          FROM {_ATTEMPTS}
+         WHERE t.id = a.id AND {FAIL.allowed}
         """,
-        {"ids": [attempt.task.id for attempt in attempts], **_causes(attempts)},
+        _columns(attempts),
     )
 
 
@@ -213,43 +209,19 @@ async def insert_attempts(
 ) -> None:
     """The audit trail of one commit."""
     await connection.execute(
-        """
+        f"""
         INSERT INTO task_attempts (
             task_id, domain_id, stage, lease, attempt, outcome, error_kind, error_message,
             http_status, final_url, proxy_id, worker_id, started_at, finished_at, duration_ms,
             size, segment, segment_offset, segment_length
         )
-        SELECT a.task_id, a.domain_id, %(stage)s, a.lease, least(a.attempt, 32767), a.outcome,
-               a.kind, a.message, a.http_status, a.final_url, a.proxy_id, %(worker_id)s,
-               now() - a.duration_ms * interval '1 millisecond', now(), a.duration_ms,
-               a.size, a.segment, a.start, a.length
-          FROM unnest(
-                   %(task_ids)s::bigint[], %(domain_ids)s::bigint[], %(leases)s::bigint[],
-                   %(attempts)s::int[], %(outcomes)s::text[], %(kinds)s::text[],
-                   %(messages)s::text[], %(statuses)s::smallint[], %(final_urls)s::text[],
-                   %(proxy_ids)s::bigint[], %(durations)s::int[], %(sizes)s::int[],
-                   %(segments)s::text[], %(starts)s::bigint[], %(lengths)s::int[]
-               ) AS a (task_id, domain_id, lease, attempt, outcome, kind, message, http_status,
-                       final_url, proxy_id, duration_ms, size, segment, start, length)
+        SELECT id, domain_id, %(stage)s, lease, least(retry_count + 1, 32767), outcome,
+               error_kind, error_message, http_status, final_url, proxy_id, %(worker_id)s,
+               now() - duration_ms * interval '1 millisecond', now(), duration_ms,
+               size, segment, segment_offset, segment_length
+          FROM {_ATTEMPTS}
         """,
-        {
-            "stage": who.stage.value,
-            "worker_id": who.worker_id,
-            "task_ids": [attempt.task.id for attempt in attempts],
-            "domain_ids": [attempt.task.domain_id for attempt in attempts],
-            "leases": [attempt.task.lease for attempt in attempts],
-            "attempts": [attempt.task.retry_count + 1 for attempt in attempts],
-            "outcomes": [attempt.outcome.value for attempt in attempts],
-            "statuses": [attempt.http_status for attempt in attempts],
-            "final_urls": [attempt.final_url for attempt in attempts],
-            "proxy_ids": [attempt.proxy_id for attempt in attempts],
-            "durations": [attempt.duration_ms for attempt in attempts],
-            "sizes": [attempt.size for attempt in attempts],
-            "segments": [attempt.ref.segment if attempt.ref else None for attempt in attempts],
-            "starts": [attempt.ref.offset if attempt.ref else None for attempt in attempts],
-            "lengths": [attempt.ref.length if attempt.ref else None for attempt in attempts],
-            **_causes(attempts),
-        },
+        {"stage": who.stage.value, "worker_id": who.worker_id, **_columns(attempts)},
     )
 
 
@@ -314,16 +286,22 @@ async def give_back(
     )
 
 
-async def notify(connection: Connection) -> None:
-    """Wake the workers."""
+async def notify_workers(connection: Connection) -> None:
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 
-def _causes(attempts: Sequence[Attempt]) -> dict[str, list[str | None]]:
-    return {
-        "kinds": [attempt.cause.kind.value if attempt.cause else None for attempt in attempts],
-        "messages": [attempt.cause.message if attempt.cause else None for attempt in attempts],
-    }
+def _columns(attempts: Sequence[Attempt]) -> dict[str, list[Any]]:
+    causes = [attempt.cause for attempt in attempts]
+    return _ATTEMPTS.values(
+        attempts,
+        id="task.id",
+        domain_id="task.domain_id",
+        lease="task.lease",
+        retry_count="task.retry_count",
+        error_kind=[cause and cause.kind for cause in causes],
+        error_message=[cause and cause.message for cause in causes],
+        **ref_columns([attempt.ref for attempt in attempts]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

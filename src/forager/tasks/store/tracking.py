@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import RowArrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,12 @@ class NewTask:
     render: str | None = None
 
 
-async def select_now(connection: Connection) -> datetime:
-    now = await Values(connection).first("SELECT now()")
-    assert isinstance(now, datetime)
-    return now
+_TERMS = {
+    "url_hash": "bytea", "priority": "smallint", "every": "interval", "popularity": "float8",
+    "at": "timestamptz", "max_retries": "int", "render": "text",
+}  # fmt: skip
+_NEW = RowArrays("n", domain_id="bigint", url="text", **_TERMS)
+_NAMED = RowArrays("w", **_TERMS)
 
 
 async def insert_tasks(
@@ -42,27 +44,21 @@ async def insert_tasks(
 ) -> int:
     """Rows for the URLs that have none, due then or now; how many. The order avoids deadlocks."""
     cursor = await connection.execute(
-        """
+        f"""
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
                                  scheduled_at, max_retries, render, found_by)
         SELECT domain_id, url, url_hash, 10 - coalesce(priority, %(default_priority)s), every,
                coalesce(popularity, 0), coalesce(at, %(due)s, now()),
-               coalesce(retries, %(max_retries)s), render, %(found_by)s
-          FROM unnest(%(domains)s::bigint[], %(urls)s::text[], %(hashes)s::bytea[],
-                      %(priorities)s::smallint[], %(every)s::interval[],
-                      %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[],
-                      %(render)s::text[])
-               AS t (domain_id, url, url_hash, priority, every, popularity, at, retries, render)
+               coalesce(max_retries, %(default_retries)s), render, %(found_by)s
+          FROM {_NEW}
          ORDER BY url_hash
         ON CONFLICT (url_hash) DO NOTHING
         """,
         {
-            **_columns(tasks),
-            "domains": [task.domain_id for task in tasks],
-            "urls": [task.url for task in tasks],
+            **_NEW.values(tasks),
             "due": due,
             "default_priority": default_priority,
-            "max_retries": max_retries,
+            "default_retries": max_retries,
             "found_by": found_by,
         },
     )
@@ -75,17 +71,14 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
     A new interval counts from the last visit, and forgets what was adapted.
     """
     cursor = await connection.execute(
-        """
+        f"""
         WITH wanted AS (
-            SELECT t.id, w.priority, w.every, w.popularity, w.at, w.retries, w.render
-              FROM unnest(%(hashes)s::bytea[], %(priorities)s::smallint[], %(every)s::interval[],
-                          %(popularity)s::float8[], %(at)s::timestamptz[], %(retries)s::int[],
-                          %(render)s::text[])
-                   AS w (url_hash, priority, every, popularity, at, retries, render)
+            SELECT t.id, w.priority, w.every, w.popularity, w.at, w.max_retries, w.render
+              FROM {_NAMED}
               JOIN crawl_tasks t ON t.url_hash = w.url_hash
              WHERE 10 - w.priority <> t.priority
                 OR w.popularity <> t.popularity
-                OR w.retries <> t.max_retries
+                OR w.max_retries <> t.max_retries
                 OR (w.render IS NOT NULL AND w.render IS DISTINCT FROM t.render)
                 OR w.at <> CASE t.status WHEN 'completed' THEN t.next_crawl_at
                                          WHEN 'pending' THEN t.scheduled_at END
@@ -96,7 +89,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
         UPDATE crawl_tasks t
            SET priority = coalesce(10 - w.priority, t.priority),
                popularity = coalesce(w.popularity, t.popularity),
-               max_retries = coalesce(w.retries, t.max_retries),
+               max_retries = coalesce(w.max_retries, t.max_retries),
                render = coalesce(w.render, t.render),
                scheduled_at = CASE WHEN t.status = 'pending'
                    THEN coalesce(w.at, t.scheduled_at) ELSE t.scheduled_at END,
@@ -111,18 +104,6 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
           FROM wanted w
          WHERE t.id = w.id
         """,
-        _columns(tasks),
+        _NAMED.values(tasks),
     )
     return cursor.rowcount
-
-
-def _columns(tasks: Sequence[NewTask]) -> dict[str, object]:
-    return {
-        "hashes": [task.url_hash for task in tasks],
-        "priorities": [task.priority for task in tasks],
-        "every": [task.every for task in tasks],
-        "popularity": [task.popularity for task in tasks],
-        "at": [task.at for task in tasks],
-        "retries": [task.max_retries for task in tasks],
-        "render": [task.render for task in tasks],
-    }

@@ -1,21 +1,15 @@
-"""Recovery: tasks whose worker died go back to the stage they were claimed from.
-
-The same rule as the watchdog's: a heartbeat must be old, and be the same that was seen at the look
-before. Workers of this machine need not be waited for: whether they live can be seen.
-"""
+"""Recovery: tasks whose worker died go back to the stage they were claimed from."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from uuid import UUID
 
-from forager.db.database import Connection, Database
+from forager.db.database import Database
 from forager.jobs.workers import delete_unseen
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
-from forager.processes.identity import has_died
+from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.causes import message_key
@@ -31,16 +25,14 @@ log = get_logger("recovery")
 CHUNK = 1_000
 WORKER_DIED = "the process of the worker has died"
 
-Recover = Callable[[Connection], Awaitable[list[RecoveredTask]]]
-
 
 class TaskRecovery:
-    """Any number of processes may look; a task is recovered once."""
+    """Any number of processes may run it; a task is recovered once."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._suspects: dict[UUID, datetime | None] = {}
+        self._stale = StaleHeartbeats[UUID]()
 
     def service(self) -> Service:
         return Service(
@@ -51,29 +43,27 @@ class TaskRecovery:
         )
 
     async def run_once(self) -> list[RecoveredTask]:
-        """One look: recover what is certainly dead, and what was silent at the look before too."""
-        holders = await self._database.run(
-            store.select_holders, stale_after=self._settings.stale_after
-        )
+        """Recover the tasks of workers that are dead."""
+        stale_after = self._settings.stale_after
+        holders = await self._database.run(store.select_holders, stale_after=stale_after)
         dead = [h for h in holders if h.process is not None and has_died(h.process)]
-        silent = [h for h in holders if h.is_stale and h not in dead]
-        given_up = [
-            h for h in silent if h.id in self._suspects and self._suspects[h.id] == h.last_seen
+        stale = {h.id: h for h in holders if h.is_stale and h not in dead}
+        given_up = self._stale.confirm({h.id: h.last_seen for h in stale.values()})
+        return [
+            *await self._recover(dead, WORKER_DIED),
+            *await self._recover(
+                [stale[id_] for id_ in given_up],
+                f"the worker sent no heartbeat for more than {stale_after:g} s",
+                stale_after=stale_after,
+            ),
         ]
-        self._suspects = {h.id: h.last_seen for h in silent}
-        return [*await self._recover_dead(dead), *await self._recover_stale(given_up)]
 
-    async def look_twice(self) -> list[RecoveredTask]:
-        """Look, give the living time to beat, and look again. For a person who asks once."""
-        recovered = await self.run_once()
-        if self._suspects:
-            await asyncio.sleep(self._settings.heartbeat_interval * 1.5)
-            recovered += await self.run_once()
-        return recovered
+    async def check_twice(self) -> list[RecoveredTask]:
+        return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     async def recover_worker(self, worker_id: UUID) -> list[RecoveredTask]:
         """Take everything from one worker whose process has ended; its row goes too."""
-        return await self._recover_dead(await self._holder(worker_id))
+        return await self._recover(await self._holder(worker_id), WORKER_DIED)
 
     async def release_worker(self, worker_id: UUID, *, reason: str) -> None:
         """The same, for an end that was not the fault of the tasks: none spends a retry."""
@@ -98,43 +88,26 @@ class TaskRecovery:
         )
         return [holder for holder in holders if holder.id == worker_id]
 
-    async def _recover_dead(self, dead: Sequence[Holder]) -> list[RecoveredTask]:
-        return await self._recover(
-            dead,
-            lambda connection: store.recover_dead(
-                connection,
-                [worker.id for worker in dead],
-                reason=WORKER_DIED,
-                key=WORKER_DIED,
-                visits=self._settings.dead_letter_visits,
-                after=self._settings.dead_letter_after,
-                limit=CHUNK,
-            ),
-        )
+    async def _recover(
+        self, workers: Sequence[Holder], reason: str, *, stale_after: float | None = None
+    ) -> list[RecoveredTask]:
+        """In chunks, and delete the workers only then: every held task must keep a known worker.
 
-    async def _recover_stale(self, given_up: Sequence[Holder]) -> list[RecoveredTask]:
-        stale_after = self._settings.stale_after
-        reason = f"the worker sent no heartbeat for more than {stale_after:g} s"
-        return await self._recover(
-            given_up,
-            lambda connection: store.recover_stale(
-                connection,
-                given_up,
-                stale_after=stale_after,
-                reason=reason,
-                key=message_key(reason),
-                visits=self._settings.dead_letter_visits,
-                after=self._settings.dead_letter_after,
-                limit=CHUNK,
-            ),
-        )
-
-    async def _recover(self, workers: Sequence[Holder], take: Recover) -> list[RecoveredTask]:
-        """In chunks, and delete the workers only then: every held task must keep a known worker."""
+        With `stale_after`, only from workers that are still silent; else from all.
+        """
         recovered: list[RecoveredTask] = []
         while workers:
             async with self._database.transaction() as connection:
-                taken = await take(connection)
+                taken = await store.recover(
+                    connection,
+                    workers,
+                    stale_after=stale_after,
+                    reason=reason,
+                    key=message_key(reason),
+                    visits=self._settings.dead_letter_visits,
+                    after=self._settings.dead_letter_after,
+                    limit=CHUNK,
+                )
                 missed = [task.id for task in taken if task.status == "pending"]
                 every = await intervals_of(connection, missed, self._settings)
                 await store.schedule_next_visits(connection, every)

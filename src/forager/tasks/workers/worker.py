@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from typing import Any
 from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.db.outages import Outage
+from forager.db.outages import Outage, listen
 from forager.errors import DatabaseUnavailable, DiskFull
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
@@ -39,7 +39,7 @@ TROUBLE = (DatabaseUnavailable, DiskFull)
 # the database may be away or half open: no heartbeat takes longer than this
 ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
-FAREWELL_LIMIT = 3.0
+RELEASE_LIMIT = 3.0
 
 
 class TaskWorker:
@@ -58,7 +58,7 @@ class TaskWorker:
         hints: Hints | None = None,
     ) -> None:
         self._database = database
-        self._hurried = database.answering_within(ANSWER_LIMIT)
+        self._limited = database.answering_within(ANSWER_LIMIT)
         self._settings = settings
         self._worker_id = worker_id
         self._on_renewed = on_renewed
@@ -67,7 +67,7 @@ class TaskWorker:
         self._unclaimed: list[int] = []
         # one that others have given up for dead must not come back: its segments may be gone
         self._registration = Registration(
-            self._hurried,
+            self._limited,
             worker_id,
             capacity=settings.task_concurrency,
             role="tasks",
@@ -167,20 +167,12 @@ class TaskWorker:
     def _beside(
         self, fetching: Fetching, parsing: ParseStage, downloading: Downloader
     ) -> list[Coroutine[Any, Any, None]]:
-        work = [self._beat(parsing, downloading), self._listen(downloading)]
+        # polling continues as well
+        listening = listen(self._database, CHANNEL, downloading.wake)
+        work = [self._beat(parsing, downloading), listening]
         if self._settings.images:
             work.append(ImageFetcher(self._database, self._settings, fetching).run())
         return work
-
-    async def _listen(self, downloading: Downloader) -> None:
-        """Wake the stages on every notification. Polling goes on all the same."""
-        while True:
-            try:
-                async with aclosing(self._database.notifications(CHANNEL)) as notifications:
-                    async for _ in notifications:
-                        downloading.wake()
-            except TROUBLE:
-                await asyncio.sleep(RETRY_INTERVAL)
 
     # --- staying alive ---------------------------------------------------------------------
 
@@ -204,13 +196,13 @@ class TaskWorker:
     async def _compare(self) -> list[int]:
         """Give back what is ours by the table alone, or was stopped; the tasks we have lost."""
         async with self._holdings.claiming:
-            believed = self._holdings.leases()
-            async with self._hurried.connection() as connection:
+            known = self._holdings.leases()
+            async with self._limited.connection() as connection:
                 await store.give_back(
                     connection, self._worker_id, stopped_only=True, reason="it was stopped"
                 )
                 held = await store.select_held(connection, self._worker_id)
-                unknown = [id_ for id_, lease in held.items() if believed.get(id_) != lease]
+                unknown = [id_ for id_, lease in held.items() if known.get(id_) != lease]
                 if unknown:
                     log.warning("gives back tasks that it did not know of", tasks=len(unknown))
                     await store.give_back(
@@ -220,26 +212,26 @@ class TaskWorker:
                         reason="the answer to the claim was lost",
                     )
                     await tell(connection, self._settings, unknown)
-        return [id_ for id_, lease in believed.items() if held.get(id_) != lease]
+        return [id_ for id_, lease in known.items() if held.get(id_) != lease]
 
     async def _leave(self) -> None:
         try:
-            async with asyncio.timeout(FAREWELL_LIMIT):
-                await self._say_farewell()
+            async with asyncio.timeout(RELEASE_LIMIT):
+                await self._release_all()
         except (*TROUBLE, TimeoutError) as error:
             # recovery will find the tasks
             log.warning("stopped without giving tasks back", reason=str(error))
         log.info("task worker stopped", worker=str(self._worker_id))
 
-    async def _say_farewell(self) -> None:
-        database = self._database.answering_within(FAREWELL_LIMIT)
+    async def _release_all(self) -> None:
+        database = self._database.answering_within(RELEASE_LIMIT)
         async with database.transaction() as connection:
             given = await store.give_back(
                 connection, self._worker_id, reason="the worker was stopped"
             )
             await tell(connection, self._settings, [*given, *self._unclaimed])
             if given:
-                await store.notify(connection)
+                await store.notify_workers(connection)
             await archive_store.close_segments_of(connection, self._worker_id)
         await self._registration.end()
         if given:

@@ -1,1 +1,1 @@
-"""The pages and what can be done on them: each calls the services that the API calls."""
+"""Pages and their actions, which call the same services as the API."""

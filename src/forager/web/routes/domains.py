@@ -1,4 +1,4 @@
-"""Domains: how each host is treated, what it asked for, and how it is doing now."""
+"""Domains: settings, robots.txt, rate limits and costs of each host."""
 
 from __future__ import annotations
 

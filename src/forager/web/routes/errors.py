@@ -49,7 +49,7 @@ ErrorId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 @dataclass(slots=True)
 class Cause:
-    """Dead letters of one kind and domain: what can be retried or dropped together."""
+    """Dead letters of one kind and domain, which are retried or dismissed together."""
 
     kind: str
     domain: str
@@ -147,7 +147,7 @@ async def list_letters(visit: Reads) -> Page:
 
 @action(router, "/dead-letters/resolve")
 async def resolve(visit: Operates, form: Submitted) -> Done:
-    """Try again or drop: the ones that were ticked, those of a cause, or all."""
+    """Retry or dismiss the selected dead letters, those of a cause, or all."""
     wanted = _meant(form)
     to = "/errors"
     if form.text("move") == "retry":
@@ -217,7 +217,7 @@ async def _dead(visit: Visit) -> list[LetterGroup]:
 
 
 def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
-    """One line for what is retried or dropped at once: messages alone cannot be chosen."""
+    """Merge groups that differ only in the message: retries select by kind and domain."""
     found: dict[tuple[str, str], Cause] = {}
     for group in groups:
         key = (group.error_kind, group.domain)
@@ -252,7 +252,7 @@ def _letters(form: Form) -> LetterFilter:
 
 
 def _meant(form: Form) -> LetterFilter:
-    """Nothing ticked must never mean everything."""
+    """An empty selection must not select everything."""
     match form.text("which"):
         case "all":
             return letters.letter_filter()

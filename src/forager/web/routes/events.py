@@ -9,7 +9,7 @@ from typing import Any
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.history import KINDS, list_moves
-from forager.web.formats import counted, money, percent, words
+from forager.web.formats import change, counted, money, percent, words
 from forager.web.forms import Form
 from forager.web.page import Page, asked, following, new_router, page
 from forager.web.visit import Reads, Visit
@@ -32,7 +32,7 @@ async def events(visit: Reads) -> Page:
     return Page(
         "events.html",
         {
-            "events": [(event, told_by(event)) for event in found.items],
+            "events": [(event, summary_of(event)) for event in found.items],
             "next_url": following(visit, found.next_cursor),
             "asked": form,
             "kinds": list(EventKind),
@@ -76,8 +76,8 @@ async def _found(visit: Visit, form: Form) -> Rows[EventRow]:
 ARROW = " \N{RIGHTWARDS ARROW} "
 
 
-def told_by(event: EventRow) -> str:
-    """What an event tells, in one line; kinds of later versions tell nothing here."""
+def summary_of(event: EventRow) -> str:
+    """The payload of an event in one line; empty for kinds of later versions."""
     payload = event.payload
     match event.kind:
         case EventKind.PRODUCT_ADDED:
@@ -88,18 +88,19 @@ def told_by(event: EventRow) -> str:
             return _price_change(payload)
         case EventKind.VARIANT_CHANGED:
             stock = ARROW.join(
-                _state(payload, name) or "not said" for name in ("old_availability", "availability")
+                _state(payload, name) or "unknown" for name in ("old_availability", "availability")
             )
             return f"{payload.get('variant')}: {_price_change(payload)}, {stock}"
         case EventKind.ALERT:
             kind = words(str(payload.get("rule", {}).get("kind", "")))
             return f"{kind}{_variant(payload)}: {_price_change(payload)}"
         case EventKind.AVAILABILITY_CHANGED:
-            return ARROW.join(_state(payload, name) or "not said" for name in ("old", "new"))
+            return ARROW.join(_state(payload, name) or "unknown" for name in ("old", "new"))
         case EventKind.PARSER_DEGRADED:
             now, before = payload.get("recent_rate"), payload.get("week_rate")
             pages = counted(int(payload.get("recent_pages") or 0), "page")
-            return f"{percent(now)} of the newest {pages} were read well, {percent(before)} before"
+            good = f"{percent(now)} of the newest {pages} parsed without problems"
+            return f"{good}, {percent(before)} before"
         case EventKind.DOMAIN_ALARM | EventKind.DOMAIN_RECOVERED | EventKind.PARSER_BYPASSED:
             return str(payload.get("reason") or "")
         case EventKind.AUDIT:
@@ -116,8 +117,8 @@ def _variant(payload: Mapping[str, Any]) -> str:
 def _price_change(payload: Mapping[str, Any]) -> str:
     old = _money(payload, "old", payload.get("old_currency")) or "no price"
     new = _money(payload, "new") or "no price"
-    change = payload.get("percent")
-    return f"{old}{ARROW}{new}" + (f" ({float(change):+.3g} %)" if change is not None else "")
+    moved = payload.get("percent")
+    return f"{old}{ARROW}{new}" + (f" ({change(float(moved))})" if moved is not None else "")
 
 
 def _money(payload: Mapping[str, Any], name: str, currency: str | None = None) -> str:

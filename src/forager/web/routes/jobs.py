@@ -1,4 +1,4 @@
-"""Jobs: lists of them, one of them as it runs, and what can be done to them."""
+"""Jobs: the list, the page of a job, its URLs and exports, and actions on jobs."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def export(
 
 
 async def _shown(running: RunningExport, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The parts of an export, which the page of the job shows until the last was sent."""
+    """Send the parts of an export; meanwhile the page of the job shows its progress."""
     EXPORTS.append(running)
     try:
         async for part in parts:
@@ -284,7 +284,7 @@ async def _found(visit: Visit, status: Status | None, text: str, cursor: str | N
 
 
 def _url(**values: str | None) -> str | None:
-    """The address of a list; None where a cursor is asked for and there is none."""
+    """The URL of a list; None if the cursor is None."""
     if "cursor" in values and values["cursor"] is None:
         return None
     given = {name: value for name, value in values.items() if value}

@@ -34,7 +34,7 @@ from forager.web.navigation import as_place
 from forager.web.page import Done, Page, action, asked, new_router, page
 from forager.web.visit import Administers, Operates, Visit
 
-# shown at once; the rest is folded away
+# always visible; the other options are collapsed
 MAIN = ("strategy", "scope", "max_pages", "max_depth", "max_time")
 # only an administrator may set these
 RESTRICTED = ("allow_private",)
@@ -72,7 +72,7 @@ class FormField:
     hint: str
     kind: InputKind
     choices: tuple[tuple[str, str], ...] = ()
-    # the value that a tick stands for
+    # the value of a checked box
     ticked: bool = True
     default: str = ""
     least: float | None = None
@@ -169,7 +169,7 @@ router = new_router()
 
 FIELDS = crawl_fields()
 OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
-# a line that says what is wrong with an option
+# a line of a message about an option
 _OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
 
 

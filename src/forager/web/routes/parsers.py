@@ -64,7 +64,7 @@ async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # 
 
 @action(router, "/parsers/backtest")
 async def compare(visit: Administers, form: Submitted) -> Page:
-    """The answer is the page: nothing of a backtest is stored."""
+    """Respond with the result, because a backtest stores nothing."""
     limit = form.number("limit", least=1, most=MAX_PAGES) or DEFAULT_PAGES
     report = await _backtest(visit, form, limit)
     differing = {name: each for name, each in report.fields.items() if each.differs}
@@ -102,7 +102,7 @@ async def _load(visit: Visit) -> dict[str, object]:
 
 
 def _undoable(plan: RolloutPlan) -> list[str]:
-    """Parsers with a step that can be taken back."""
+    """Parsers with a rollout that can be rolled back."""
     return [
         name
         for name, rollout in plan.rollouts.items()

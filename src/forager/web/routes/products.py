@@ -1,4 +1,4 @@
-"""Products: found by what they are, and one of them with all that is known of it."""
+"""Products: search, details, price history, exports and alert rules."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def list_products(visit: Reads) -> Page:
     )
 
 
-# before the page of one product, whose address it would be otherwise
+# declared before the page of a product, whose path would match it
 @router.get("/products/export", response_model=None)
 async def export(visit: Reads) -> Response:
     form = asked(visit)
@@ -132,7 +132,7 @@ async def image(
     position: Annotated[int, Path(ge=0, le=2**31 - 1)],
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
-    """The stored file, under the API's headers: it may be anything, and is only to be looked at."""
+    """The stored image with the headers of the API: its content is untrusted."""
     return await image_answer(visit.here, product_id, position, if_none_match)
 
 
@@ -193,7 +193,7 @@ def _day(text: str) -> datetime | None:
         raise InvalidInput(f"{text[:40]!r} is not a day", hint="Write it as 2026-01-31.") from None
 
 
-# what the headers of the table sort by
+# the order of each table header
 SORTS = {
     "name": Order.NAME,
     "price": Order.CHEAPEST,
@@ -213,13 +213,13 @@ RANGES = {30: "30 days", 90: "90 days", 365: "1 year"}
 VARIANTS_SHOWN = 50
 IMAGES_SHOWN = 12
 
-# these have a place of their own on the page
+# shown elsewhere on the page
 _ELSEWHERE = (FieldName.NAME, FieldName.IMAGES, FieldName.VARIANTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A field: its value in words, how sure it is (0 to 1), and the place that said so."""
+    """A field: its value as text, its confidence (0 to 1), and its origin on the page."""
 
     name: str
     value: str | None
@@ -325,7 +325,7 @@ async def list_alerts(visit: Reads) -> Page:
 async def _alerts(
     visit: Visit, given: Form, cursor: str | None = None, error: ForagerError | None = None
 ) -> Page:
-    """The rules, and the form with what was typed."""
+    """The rules, and the form with its input."""
     found = await alerts.list_alerts(visit.here.database, cursor=cursor, limit=ALERTS)
     return Page(
         "alerts.html",

@@ -1,4 +1,4 @@
-"""Proxies: how they do, and which of them are used."""
+"""Proxies: their health and costs, and forms to add, change and remove them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from forager.web.visit import Reads, Visit
 router = new_router()
 
 HITS = 20
-# sources that are offered in the list; others can be reached from their own page
+# sources in the list of the form; others are reached from their own page
 MAX_SOURCES = 200
 # of the table of contents of a page
 MAX_CONTENTS = 200

@@ -50,7 +50,7 @@ async def show(request: Request, here: Here) -> Response:
 
 @router.post("/sign-in", response_model=None)
 async def sign_in(request: Request, here: Here, form: Submitted) -> Response:
-    """No token is asked for: whoever knows a key may sign in, and the origin was checked."""
+    """Sign in with a key. No CSRF token is needed: the key is the proof, the origin was checked."""
     wanted = form.text("next")
     try:
         caller = await authenticate(here.database, form.text("key"))
@@ -107,7 +107,7 @@ async def list_keys(visit: Administers, cursor: Cursor = None) -> Page:
 
 @action(router, "/keys")
 async def create_key(visit: Administers, form: Submitted) -> Page:
-    """The page with the key is the answer itself: its text must be in no address and no cookie."""
+    """Respond with the key itself, so that it is in no URL and no cookie."""
     days = form.number("days", least=1, most=MAX_DAYS)
     made = await keys.create_key(
         visit.here.database,

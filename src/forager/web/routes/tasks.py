@@ -1,4 +1,4 @@
-"""Tasks: which pages are kept fresh, what holds them up, and what can be done about it."""
+"""Tasks: pages that are visited regularly, their state, and the form that tracks more pages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import Response
 
+from forager.access.caller import Scope
 from forager.api.streams import response_file
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
+from forager.tasks.activity import SILENT_AFTER
 from forager.tasks.archived_page import visited_response
 from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import PRIORITIES, Task, parse_every
-from forager.tasks.waiting import SILENT_AFTER
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, Task, parse_every
+from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page
@@ -62,7 +64,7 @@ async def list_tasks(visit: Reads) -> Page:
 
 @action(router, "/tasks/move")
 async def move(visit: Operates, form: Submitted) -> Done:
-    """Move the tasks that were ticked, those that fit, a domain's, or all."""
+    """Move the selected tasks, those of the filters, those of a domain, or all."""
     text = await _move(visit, form.text("move"), _selection(form))
     return Done(text, to="/tasks")
 
@@ -136,7 +138,7 @@ async def _move(visit: Visit, name: str, chosen: Selection) -> str:
 
 
 def _selection(form: Form) -> Selection:
-    """Nothing ticked must never mean everything."""
+    """An empty selection must not select everything."""
     chosen = chosen_by(form)
     match form.text("which"):
         case "all":
@@ -180,7 +182,7 @@ def _held(held: Held) -> str:
 
 
 def _total(chosen: Selection, stats: TaskStats) -> int | None:
-    """Only where it is known without counting."""
+    """The number of tasks, where it is known without counting."""
     if chosen.is_everything:
         return sum(stats.counts.values())
     if chosen == Selection(statuses=chosen.statuses):
@@ -189,7 +191,7 @@ def _total(chosen: Selection, stats: TaskStats) -> int | None:
 
 
 def _is_silent(stats: TaskStats) -> bool:
-    """Tasks are due, and nobody hands them to workers."""
+    """Tasks are due, and no scheduler dispatches them."""
     if not stats.counts[TaskStatus.PENDING]:
         return False
     return stats.ticked_at is None or datetime.now(UTC) - stats.ticked_at > SILENT_AFTER
@@ -203,7 +205,7 @@ async def _product_of(visit: Visit, url: str) -> int | None:
 
 
 def chosen_by(form: Form) -> Selection:
-    """What the filters of the list say; without any, all tasks."""
+    """The tasks that match the filters of the list."""
     return Selection(
         statuses=tuple(status for status in TaskStatus if status in form.texts("status")),
         domain=form.text("domain") or None,
@@ -215,3 +217,72 @@ def chosen_by(form: Form) -> Selection:
 
 def only(task_id: int) -> Selection:
     return Selection(ids=(task_id,))
+
+
+# --- tracking ------------------------------------------------------------------------------------
+
+MAX_URLS = 10_000
+
+
+@page(router, "/track")
+async def track_form(visit: Operates) -> Page:
+    return Page(
+        "track.html",
+        {
+            "url": asked(visit).text("url"),
+            "priorities": PRIORITIES,
+            "default_priority": DEFAULT_PRIORITY,
+            "default_every": visit.here.settings.recrawl_every,
+            "most": MAX_URLS,
+        },
+    )
+
+
+@action(router, "/track")
+async def track(visit: Operates, form: Submitted) -> Done:
+    urls = form.lines("urls")
+    if not 1 <= len(urls) <= MAX_URLS:
+        raise InvalidInput(
+            f"give from 1 to {MAX_URLS:,} URLs, one per line",
+            hint="Use `forager products track --from FILE` for more.",
+        )
+    tracked = await _tracked(visit, form, urls)
+    if not tracked.kept:
+        raise InvalidInput(f"nothing is tracked: {_refused(tracked)}")
+    to = await _place(visit, urls)
+    return Done(_tracked_text(tracked), to=to, leaves=True, failed=bool(tracked.bad))
+
+
+async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
+    if form.checked("allow_private"):
+        visit.caller.require(Scope.ADMIN)
+    every = form.text("every")
+    return await visit.here.tasks.track(
+        urls,
+        every=parse_every(every) if every else None,
+        priority=form.number("priority", least=0, most=9),
+        allow_private=form.checked("allow_private"),
+    )
+
+
+async def _place(visit: Visit, urls: list[str]) -> str:
+    """The page of the task if there is one, else the list."""
+    if len(urls) == 1:
+        [task_id] = await visit.here.tasks.ids_of(urls)
+        if task_id is not None:
+            return f"/tasks/{task_id}"
+    return "/tasks"
+
+
+def _tracked_text(tracked: Tracked) -> str:
+    text = f"{counted(tracked.added, 'page')} tracked from now on"
+    if tracked.known:
+        text += f", {tracked.known:,} were already"
+    return f"{text}. {_refused(tracked)}".strip()
+
+
+def _refused(tracked: Tracked) -> str:
+    if not tracked.bad:
+        return ""
+    first = tracked.first_bad[0]
+    return f"{counted(tracked.bad, 'line')} refused, the first: {first.text}: {first.reason}"

@@ -1,4 +1,4 @@
-// The one script of the dashboard: keeps pages up to date, asks before what cannot be undone.
+// Keeps pages up to date, and asks for confirmation before actions that cannot be undone.
 
 const words = document.getElementById("live-words");
 const told = document.getElementById("live-told");
@@ -16,11 +16,16 @@ function ago(seconds) {
   return seconds < 0 ? `in ${span}` : `${span} ago`;
 }
 
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+
 function tellTimes(root) {
   const now = Date.now();
   for (const time of root.querySelectorAll("time[data-ago]")) {
-    const text = ago((now - Date.parse(time.dateTime)) / 1000);
+    const at = Date.parse(time.dateTime);
+    const text = ago((now - at) / 1000);
     if (time.textContent !== text) time.textContent = text;
+    // the server does not know the time zone of the reader
+    if (time.title.endsWith("UTC")) time.title = exact.format(at);
   }
 }
 
@@ -109,7 +114,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 document.addEventListener("htmx:pushedIntoHistory", open);
 
-// --- what is said after an action -----------------------------------------------------------------
+// --- notices after an action ----------------------------------------------------------------------
 
 const notices = document.getElementById("notices");
 
@@ -188,6 +193,15 @@ document.addEventListener("change", (event) => {
 document.documentElement.classList.add("js");
 document.addEventListener("change", (event) => {
   if (event.target.matches?.("[data-submit]")) event.target.form.requestSubmit();
+});
+
+// Enter in a part of a form presses the button of that part, not the first one of the form
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.isComposing || event.target.tagName !== "INPUT") return;
+  const button = event.target.closest("[data-enter]")?.querySelector("button[type=submit]");
+  if (!button) return;
+  event.preventDefault();
+  button.click();
 });
 
 document.addEventListener("click", (event) => {

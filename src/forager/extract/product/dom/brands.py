@@ -1,52 +1,109 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Brands as the page shows them: beside a label, in an element named so, or in a brand link."""
+"""Brands as the page shows them: labeled, in an element named so, linked, or in the title."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 
 from forager.extract.product.dom.view import View
-from forager.extract.product.elements import Element, anchors_near
+from forager.extract.product.elements import Element, Text, anchors_near
 from forager.extract.product.price import money_in
 from forager.extract.product.record import Fact, FieldName
-from forager.extract.product.wording import brand_of, words_in
+from forager.extract.product.wording import (
+    BRAND_LABEL,
+    BRAND_LABELS,
+    brand_of,
+    code_key,
+    words_in,
+)
 
-_BRAND_LABEL = (
-    r"(?:Brand|Marke|Marque|Marca|Značka|Merk|Märke|Varumärke|Manufacturer|Hersteller|Výrobce"
-    r"|Výrobca|Márka|Gyártó|Marka|Fabricant|Produttore|Fabricante|Producent|Fabrikant|Tillverkare"
-    r"|Merkki|Mærke|Merke|Producător|Бренд|Производитель|Торговая марка|Виробник|ブランド|メーカー"
-    r"|品牌|브랜드|제조사|العلامة التجارية|מותג|Thương hiệu|Merek|ยี่ห้อ)"
+_LINE = re.compile(
+    rf"{BRAND_LABEL}\s{{0,3}}(?P<mark>[:：]|\s[-–|]\s|)\s{{0,3}}(?P<value>.{{0,60}})", re.IGNORECASE
 )
-_INITIALS = frozenset(label[0] for label in _BRAND_LABEL[3:-1].split("|"))
-_BRAND_LINE = re.compile(
-    rf"{_BRAND_LABEL}"
-    r"(?:\s(?:name|Name))?\s{0,3}(?P<mark>[:：]?)\s{0,3}(?P<value>.{0,60})"
-)
+_STARTS = frozenset(label[:2] for label in (*BRAND_LABELS, "product", "item"))
+# a maker named below the heading: "by Acme"
+_BYLINE = re.compile(r"(?:by|von|par|door|av|af)(?::?\s(?P<value>.{2,40})|:?)", re.IGNORECASE)
 _BRAND_PATH = re.compile(
     r"/(?:brands?|marcas?|marques?|marken?|merken?|hersteller|manufacturers?|fabricants?|znacky?"
-    r"|producent|vyrobc[ei]|varumarken?|brend|marka)(?:[/=_-]|\.|$)|[?&](?:brand|marca|marque"
-    r"|manufacturer)(?:_id)?=",
+    r"|producent|vyrobc[ei]|varumarken?|brend|marka|designers?)(?:[/=_-]|\.|$)|[?&](?:brand|marca"
+    r"|marque|manufacturer)(?:_id)?=",
     re.IGNORECASE,
 )
 _LOGO = re.compile(r"\s+logo$|^logo\s+(?:of\s+)?", re.IGNORECASE)
+# sellers, reviews and controls stand in elements named after brands too
+_NOT_BRAND = re.compile(
+    r"\b(?:sold|shipped|fulfilled|verkauft|vendu|vendido|venduto|verkocht)\b|\breviews?\b|\bratings?\b"
+    r"|\b(?:add|sign|log|read|learn|choose|select|contact|show) |\bclick\b|\ball brands\b",
+    re.IGNORECASE,
+)
+_BEFORE_NAME = re.compile(
+    r"^\W*(?:\d[\d.,]*\s*\W\s*)?(?:(?:buy|shop|acheter|comprar|kaufen)\s+)?", re.IGNORECASE
+)
+# things that are named after the brand that they fit
+_ACCESSORY = re.compile(
+    r"\b(?:compatible|replacement|spare|case|cover|strap|protector|hülle|ersatz\w*|coque|étui"
+    r"|funda|carcasa|custodia|hoesje|pouzdro|etui|чехол)\b",
+    re.IGNORECASE,
+)
+# of a brand
+_MAX_WORDS = 4
+_COUNT = re.compile(r"\s*\(\d{1,5}\)$")
+_COLON = re.compile(r"^[\s:：]+")
 _MAX_BRAND = 50
 _NEAR = 400
+# texts after the heading that may say who made the product
+_BELOW = 8
 _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "nav"])
 
 
 def label_facts(view: View) -> Iterator[Fact]:
-    """The brand beside the first label that names one."""
-    lines = [text for _, _, text in view.texts if len(text) < 100]
-    for at, line in enumerate(lines):
-        # most begin with no letter of a label
-        found = _BRAND_LINE.fullmatch(line) if line[0] in _INITIALS else None
+    """The brand beside the first label that names one, and the maker below the heading."""
+    lines = [each for each in view.texts if len(each[2]) < 100]
+    for at, (_, _, text) in enumerate(lines):
+        # most texts begin with no label
+        found = _LINE.fullmatch(text) if text[:2].lower() in _STARTS else None
         if found is None or (found["value"] and not found["mark"]):
             continue
-        brand = shown_brand(found["value"] or "".join(lines[at + 1 : at + 2]))
-        if brand and len(brand) < 40:
+        brand = shown_brand(found["value"] or _following(lines, at))
+        if brand and len(brand) < 40 and not _is_elsewhere(lines[at], view):
             yield Fact(FieldName.BRAND, brand, 0.58, "dom:label")
-            return
+            break
+    if brand := _byline(lines, view):
+        yield Fact(FieldName.BRAND, brand, 0.5, "dom:byline")
+
+
+def _following(lines: list[Text], at: int) -> str:
+    """The text after a label, without the colon that may stand between them."""
+    texts = (_COLON.sub("", text) for _, _, text in lines[at + 1 : at + 3])
+    return next((text for text in texts if text), "")
+
+
+def _is_elsewhere(text: Text, view: View) -> bool:
+    node = text[1].parent
+    return node is not None and view.surroundings.of(node).elsewhere
+
+
+def _byline(lines: list[Text], view: View) -> str | None:
+    if view.heading is None:
+        return None
+    inside = view.heading.node.text(separator=" ")
+    start = view.heading.order
+    below = [each for each in lines if each[0] >= start and each[2] not in inside][:_BELOW]
+    for at, (_, _, text) in enumerate(below):
+        if len(text) < 50 and (found := _BYLINE.fullmatch(text)):
+            brand = shown_brand(found["value"] or _linked_text(below[at + 1 : at + 2], view))
+            # dates and sentences follow the same words
+            named = brand and brand[0].isupper() and not any(map(str.isdigit, brand))
+            return brand if named and not _is_elsewhere(below[at], view) else None
+    return None
+
+
+def _linked_text(texts: list[Text], view: View) -> str:
+    linked = (t for t in texts if t[1].parent and view.surroundings.of(t[1].parent).linked)
+    return next((text for _, _, text in linked), "")
 
 
 def brand_facts(view: View) -> Iterator[Fact]:
@@ -60,20 +117,59 @@ def brand_facts(view: View) -> Iterator[Fact]:
 
 
 def link_facts(view: View) -> Iterator[Fact]:
-    """A link near the heading that leads to the page of a brand."""
+    """A link near the heading that leads to the page of a brand, or the logo of one."""
     title = words_in(" ".join(view.page.titles))
+    for element, brand in (*_brand_links(view), *_logos(view)):
+        if brand and _is_beside(element, view):
+            bonus = 0.15 if words_in(brand) <= title else 0.0
+            yield Fact(FieldName.BRAND, brand, 0.45 + bonus, "dom:brand link")
+            return
+
+
+def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
     start = view.heading.order if view.heading else 0
     for order, node in anchors_near(view.page.tree, start - _NEAR, start + _NEAR):
         attributes = node.attributes
-        if not _BRAND_PATH.search((attributes.get("href") or "")[:300]):
-            continue
-        element = Element(order, node, attributes, "")
-        if _is_beside(element, view):
-            brand = shown_brand(element.node.text(separator=" ")) or _picture_brand(element)
-            if brand:
-                bonus = 0.15 if words_in(brand) <= title else 0.0
-                yield Fact(FieldName.BRAND, brand, 0.45 + bonus, "dom:brand link")
-                return
+        if _BRAND_PATH.search((attributes.get("href") or "")[:300]):
+            element = Element(order, node, attributes, "")
+            yield element, shown_brand(node.text(separator=" ")) or _picture_brand(element)
+
+
+def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
+    for element in view.elements.images[:300]:
+        alt = element.attributes.get("alt") or ""
+        address = (element.attributes.get("src") or "")[:300]
+        if alt and (_LOGO.search(alt) or _BRAND_PATH.search(address)):
+            yield element, shown_brand(_LOGO.sub("", alt))
+
+
+def title_facts(view: View) -> Iterator[Fact]:
+    """A well-known brand with which a title begins, or whose own shop this is."""
+    titles = [title for title in view.page.titles if not _ACCESSORY.search(title)]
+    names = (name for title in titles for name in _beginnings(title))
+    if known := next((name for name in names if code_key(name) in known_brands()), None):
+        yield Fact(FieldName.BRAND, known, 0.45, "title")
+        return
+    words = (word for title in titles for word in title.split())
+    own = view.page.shop_names & known_brands()
+    if brand := next((word for word in words if code_key(word) in own), None):
+        yield Fact(FieldName.BRAND, brand, 0.4, "title:shop")
+
+
+def _beginnings(title: str) -> Iterator[str]:
+    """The first words of a title, after a price or a call to buy, longest first."""
+    words = _BEFORE_NAME.sub("", title).split(" ", _MAX_WORDS)
+    for count in range(min(_MAX_WORDS, len(words) - 1), 0, -1):
+        if (name := " ".join(words[:count]).rstrip(",:;-–|®™ "))[:1].isupper():
+            yield name
+
+
+@cache
+def known_brands() -> frozenset[str]:
+    """The keys of the names in `brands.txt`, none of which is also an ordinary word."""
+    written = files("forager.extract.product").joinpath("brands.txt").read_text("utf-8")
+    names = re.split(r"[,\n]", written)
+    return frozenset(code_key(name.strip()) for name in names if name.strip())
 
 
 def shown_brand(text: str) -> str | None:
@@ -83,7 +179,9 @@ def shown_brand(text: str) -> str | None:
     brand = brand_of(" ".join(text.split()))
     if brand is None or len(brand) >= _MAX_BRAND or brand[-1] in ".!?:,":
         return brand if brand and re.fullmatch(r"(?:\w\.){2,5}", brand) else None
-    return None if any(money.symbol for money in money_in(brand)) else brand
+    if _NOT_BRAND.search(brand) or any(money.symbol for money in money_in(brand)):
+        return None
+    return _COUNT.sub("", brand) or None
 
 
 def _is_beside(element: Element, view: View) -> bool:

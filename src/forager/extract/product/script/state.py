@@ -47,7 +47,8 @@ _IDENTIFIERS = (
     (FieldName.VARIANT_ID, ("variantid", "skuid")),
     (FieldName.MPN, ("mpn", "manufacturerpartnumber", "modelnumber")),
 )
-_BRANDS = ("brand", "brandname", "productbrand", "manufacturer", "manufacturername", "vendor")
+_BRANDS = ("brand", "brandname", "productbrand", "itembrand", "manufacturer", "manufacturername",
+           "vendor")  # fmt: skip
 _GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
 _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw",
           "sales", "min", "default", "selling", "gross", "discounted", "list",
@@ -170,7 +171,9 @@ def _facts(found: _Found, page: ProductPage) -> Iterator[Fact]:
 def _other_facts(keys: Lowered, trust: float, origin: str) -> Iterator[Fact]:
     if name := next((n for key in _NAMES if (n := name_of(keys.get(key)))), None):
         yield Fact(FieldName.NAME, name, trust * 0.8, origin)
-    if brand := next((b for key in _BRANDS if (b := brand_of(_named(keys.get(key))))), None):
+    brands = (b for key in _BRANDS if (b := brand_of(_named(keys.get(key)))))
+    # a shop's abbreviation is no name
+    if brand := next((b for b in brands if len(b) > 3 or not b.islower()), None):
         yield Fact(FieldName.BRAND, brand, trust * 0.95, origin)
     if gtin := next((g for key in _GTINS if (g := gtin_of(_first(keys.get(key))))), None):
         yield Fact(FieldName.GTIN, gtin, trust, origin)

@@ -1,0 +1,220 @@
+"""Every page in a real browser: accessible, no wider than the screen, without script errors."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator, Collection
+from importlib.resources import files
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import pytest
+from fastapi.routing import APIRoute
+from playwright.async_api import Browser, expect
+
+from crawl.crawling import Crawls
+from demo_catalogue import LAMPS, fill_catalogue
+from forager.access.caller import LOCAL
+from forager.crawl.templates import save_template
+from forager.db.database import Database
+from forager.documents.publication import publish
+from forager.settings import Settings
+from forager.web.app import ROUTERS
+from forager.web.navigation import PATHS
+from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
+from servers.site import Page, Site, html, text
+from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
+
+pytestmark = pytest.mark.timeout(600)
+
+WIDE = 1440
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>" + "long/" * 60
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+RULES: dict[str, Any] = {"resultTypes": ["violations"], "preload": False, "iframes": False}
+# a dark page differs from a light one in its colors only
+COLORS = {**RULES, "runOnly": ["color-contrast", "link-in-text-block"]}
+Views = tuple[tuple[int, Literal["light", "dark"], dict[str, Any]], ...]
+VIEWS: Views = (
+    (WIDE, "light", RULES), (WIDE, "dark", COLORS),
+    (PHONE, "light", RULES), (PHONE, "dark", COLORS),
+)  # fmt: skip
+# the menu is the same on every page: it is checked on the first one
+RUN_AXE = """
+async ([path, options]) => {
+    const parts = path === "/" ? document : { exclude: [[".side"]] };
+    const { violations } = await axe.run(parts, options);
+    return violations.map(
+        found => `${found.id}: ` + found.nodes.map(node => node.html.slice(0, 200)).join(" | "));
+}
+"""
+# rows of a table are alike, and so are the sections of the reference: a few stand for all
+SHORTEN = """
+path => {
+    const alike = path === "/api/docs" ? "section:not(:nth-of-type(20n + 1))" : "tr:nth-child(n+8)";
+    for (const element of document.querySelectorAll(alike)) element.remove();
+}
+"""
+# the page stays as it was loaded
+NO_STREAM = "window.EventSource = class { addEventListener() {} close() {} }"
+FILES = re.compile(r".*/(file|export|original|picture|\{position\})")
+
+
+@pytest.fixture
+def web_settings(settings: Settings) -> Settings:
+    return settings.model_copy(update={"api_port": 0, "parser_modules": (MODULE,)})
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    expect.set_options(timeout=LIMIT)
+    async with open_browser() as opened:
+        yield opened
+
+
+async def open_checked(browser: Browser, address: str) -> Tab:
+    tab, context = await open_tab(browser, address, reduced_motion="reduce")
+    await context.add_init_script(f"{NO_STREAM}\n{AXE}")
+    return tab
+
+
+async def check(tab: Tab, path: str, views: Views = VIEWS) -> list[str]:
+    """The problems of the open page, in any of the views."""
+    found = []
+    for width in (WIDE, PHONE):
+        await tab.page.set_viewport_size({"width": width, "height": 900})
+        if wider := await tab.overflow():
+            found.append(f"{path} at {width} px: {wider} px wider than the screen")
+    await tab.page.evaluate(SHORTEN, path)
+    for width, scheme, rules in views:
+        await tab.page.set_viewport_size({"width": width, "height": 900})
+        await tab.page.emulate_media(color_scheme=scheme)
+        broken = await tab.page.evaluate(RUN_AXE, [path, rules])
+        found += [f"{path} at {width} px, {scheme}: {each}" for each in broken]
+    found += [f"{path}: {complaint}" for complaint in tab.complaints]
+    tab.complaints.clear()
+    return found
+
+
+async def check_pages(
+    browser: Browser, address: str, paths: Collection[str], views: Views = VIEWS
+) -> list[str]:
+    waiting = deque(paths)
+
+    async def visit() -> list[str]:
+        tab, found = await open_checked(browser, address), []
+        while waiting:
+            path = waiting.popleft()
+            await tab.go(path)
+            found += await check(tab, path, views)
+        return found
+
+    shares = await asyncio.gather(visit(), visit())
+    return [each for share in shares for each in share]
+
+
+async def check_dialogs(tab: Tab, job: str) -> list[str]:
+    """Dialogs, and pages that only a form leads to."""
+    await tab.go("/sources/demo")
+    await tab.press("Control+k")
+    found = await check(tab, "the command palette")
+    await tab.press("Escape", "?")
+    found += await check(tab, "the shortcuts")
+    await tab.press("Escape")
+    await tab.page.get_by_role("button", name="Delete source").click()
+    found += await check(tab, "a question")
+    await tab.go(f"/new-crawl?job={job}")
+    await tab.page.get_by_role("button", name="Preview").click()
+    await tab.page.locator("#preview").wait_for()
+    found += await check(tab, "a preview")
+    await tab.go("/webhooks")
+    await tab.page.get_by_label("URL or e-mail").fill("https://hooks.example.org/")
+    await tab.page.get_by_role("button", name="Add").click()
+    await tab.page.locator("#secret").wait_for()
+    return found + await check(tab, "a secret")
+
+
+def pages(word: str) -> dict[str, Page]:
+    """A site with all that a reader shows, and links that fail or are excluded."""
+    guide = (
+        f"<main><h1>Guide</h1><p>A {word} <code>ledger</code> with a <a href='/'>link</a>.</p>"
+        "<h2>Code</h2><pre><code class='language-python'>def f(x): return 'long' * 900</code></pre>"
+        "<h2>Table</h2><table><tr><th>Name<th>Value</tr><tr><td>a<td>1</tr></table>"
+        "<h2>Quote</h2><blockquote><p>A quote.</blockquote><ul><li>One<li>Two</ul></main>"
+    )
+    links = ("/guide", "/missing", "/status/503", "/private/notes", f"/{word}")
+    return {
+        "/robots.txt": text("User-agent: *\nDisallow: /private/"),
+        "/": html("Home", links),
+        "/guide": html("Guide", body=guide),
+        f"/{word}": html(f"About {word} things"),
+    }
+
+
+async def fill(database: Database, settings: Settings, site: Site) -> tuple[str, list[str]]:
+    """Two crawls of a site and a catalog; the last job, and the paths of pages that show them."""
+    crawls = Crawls(database, settings)
+    for word in ("old", "new"):
+        site.pages = dict(pages(word))
+        crawled = await crawls.run(site.url, source="demo", delay=0)
+        await publish(database, "demo", force=True)  # it was held back: too many URLs failed
+    waiting = await crawls.ask("https://docs.example.org/", source="long." * 30 + "example")
+    options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
+    await save_template(database, LOCAL, "nightly docs", options)
+    catalog = await fill_catalogue(database, settings)
+    kiosk = Kiosk(database, settings)
+    await kiosk.archive([(n, item(n, was="£9")) for n in range(1, 4)])
+    async with database.connection() as connection:
+        await connection.execute(
+            """
+            INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, segment,
+                                       segment_offset, segment_length)
+            SELECT id, domain_id, 'download', 1, 1, 'ok', segment, segment_offset, segment_length
+              FROM crawl_tasks WHERE id = ANY (%s)
+            """,
+            (kiosk.task_ids,),
+        )
+    job, page = f"/jobs/{crawled.job.id}", f"{site.url}/guide"
+    read = f"/read?url={page}&source=demo"
+    paths = [
+        *PATHS.values(), *catalog.values(), "/api/docs", "/sign-in",
+        "/?range=1440", f"/jobs/{waiting}", f"/jobs/{waiting}/pages?outcome=pending", "/jobs?q=no",
+        job, f"{job}/pages", f"{job}/events", f"{job}/response?url={page}",
+        "/new-crawl?template=nightly docs", f"/new-crawl?job={crawled.job.id}",
+        "/sources/demo", "/sources/demo/pages", "/sources/demo/tree",
+        "/sources/demo/diff?old=1&new=2", "/search?q=ledger", "/search?q=nothingatall",
+        read, *(f"{read}&tab={tab}" for tab in ("markdown", "original", "changes")),
+        f"{read}&tab=changes&view=side", f"/explain?url={site.url}/missing",
+        f"/explain?url=https://{LAMPS}/{HOSTILE}", "/explain?url=ftp://x", "/events/jobs",
+        "/events?kind=parser.degraded", "/analytics?days=soon", f"/products?q={HOSTILE}",
+        "/products?domain=no.example", "/tasks?domain=no.example", "/domains?slowed=yes",
+        f"/tasks/{kiosk.task_ids[0]}/page",
+    ]  # fmt: skip
+    return str(crawled.job.id), list(dict.fromkeys(paths))
+
+
+def unvisited(paths: Collection[str]) -> list[str]:
+    """Pages that no path leads to."""
+    visited = [urlsplit(path).path for path in paths]
+    return [
+        route.path
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ())
+        if not FILES.fullmatch(route.path)
+        if not any(route.path_regex.match(path) for path in visited)
+    ]
+
+
+async def test_every_page(
+    browser: Browser, address: str, database: Database, web_settings: Settings
+) -> None:
+    found = await check_pages(browser, address, PATHS.values(), VIEWS[2:3])
+    site = Site()
+    with site.served(), kiosk_parsers():
+        job, paths = await fill(database, web_settings, site)
+        assert unvisited(paths) == []
+        found += await check_pages(browser, address, paths)
+        found += await check_dialogs(await open_checked(browser, address), job)
+    assert not found, "\n".join(found)
