@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -52,6 +53,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ordered += [*begin, *short[:rest]]
         del short[:rest]
     items[:] = ordered + short
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the garbage collector need not look at them again."""
+    gc.freeze()
 
 
 def _is_long(item: pytest.Item) -> bool:

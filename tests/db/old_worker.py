@@ -27,6 +27,7 @@ NEW = Path(sys.executable).with_name("forager")
 EARLIER = {
     "0001": "f185ef17d1303c3674c47765005fc66dffc45a0e",
     "0002": "676066608dee000d7154f3b969bbcfcc18feb244",
+    "0003": "2a37bd73aef9193170073e939971d1d5940456be",
 }
 LIMIT = 600.0
 

@@ -77,6 +77,9 @@ RELEASED = {
     "0003_crawl_templates_and_webhook_responses.sql": (
         "62470d8a6a96f5f80a25c85f16032810b2bc3fb8583afee8cf77b7b79a9e5b27"
     ),
+    "0004_queued_tasks_by_host.sql": (
+        "cb54e4ddab1e5de73f7a2f57b5b9fdae75498443235a02edfed61e0af7d67ba4"
+    ),
 }
 
 

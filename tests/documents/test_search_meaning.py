@@ -89,6 +89,28 @@ async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
         assert await store.select_model(connection) == "topics 2"
 
 
+async def test_many_vectors_are_indexed_without_a_time_limit(
+    database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Corpus(database).publish("d.example", PAGES)
+    monkeypatch.setattr(store, "MANY", 2)
+    async with database.transaction() as connection:
+        embedding = Embedding(database, settings)
+        await embedding.run_once()
+        await store.create_index_if_large(connection)
+        cursor = await connection.execute(
+            "SELECT current_setting('statement_timeout'), to_regclass('section_vectors_idx')::text"
+        )
+        assert await cursor.fetchone() == ("0", "section_vectors_idx")
+        await connection.execute("DROP INDEX section_vectors_idx")
+    await embedding.run()
+    question = "keep projects isolated somehow"
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT to_regclass('section_vectors_idx')::text")
+        assert await cursor.fetchone() == ("section_vectors_idx",)
+    assert await first(database, question, model) == "Virtual environments"
+
+
 async def test_without_pgvector_words_answer_alone(
     database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,11 +174,12 @@ def test_pages_are_ordered_by_the_scaled_scores_of_both_rankings() -> None:
             for name, score in scores.items()
         ]
 
-    def order(words: list[Candidate], meaning: list[Candidate]) -> str:
-        return "".join(chr(each.document_id) for each in module.fuse(words, meaning))
+    def order(words: list[Candidate], meaning: list[Candidate], weight: float = 1.0) -> str:
+        return "".join(chr(each.document_id) for each in module.fuse(words, meaning, weight))
 
     # a clearly best page stays first, though others are in both rankings
     assert order(ranked(a=3.0, b=1.2, c=1.0), ranked(d=0.7, b=0.45, c=0.4))[:2] == "ad"
     assert order(ranked(a=3.0, b=2.9, c=1.0), ranked(b=0.7, c=0.4)) == "bac"
+    assert order(ranked(a=3.0, b=2.0, c=1.0), ranked(b=0.7, c=0.4), weight=0.4) == "abc"
     # a page alone in its ranking is neither the best nor the worst
     assert order(ranked(a=1.0), ranked(b=0.7, c=0.4, d=0.3)) == "bacd"

@@ -140,6 +140,12 @@ def test_codes_in_addresses(url: str, sku: str | None) -> None:
     assert product_of(shop_page("<p>Nothing.</p>"), url).sku == sku
 
 
+def test_a_currency_beside_the_element_of_the_price() -> None:
+    shown = "<div>2 for <b>9.00</b>: <span class=price>49.90</span> <i>€</i></div>" + BUY
+    product = product_of(shop_page(shown))
+    assert (product.price, product.currency) == (Decimal("49.90"), "EUR")
+
+
 def test_labels_for_brand_and_trade_number() -> None:
     product = product_of(
         shop_page(
@@ -339,7 +345,8 @@ def test_brands_without_calls_to_action(markup: str, brand: str | None) -> None:
     [
         ("$15 · Casio FX-991ES calculator", "https://shop.example/p/1", "Casio"),
         ("Buy Black & Decker drill | Corner Shop", "https://shop.example/p/1", "Black & Decker"),
-        ("Case for Samsung phones", "https://shop.example/p/1", None),
+        ("Leather pouch for Samsung phones", "https://shop.example/p/1", None),
+        ("Samsung Galaxy case, clear", "https://shop.example/p/1", None),
         ("FJÄLLBO shelf unit - IKEA", "https://www.ikea.com/p/fjallbo", "IKEA"),
     ],
 )

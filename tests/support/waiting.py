@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast, overload
 
@@ -24,7 +25,8 @@ async def eventually(
 @overload
 async def eventually(condition: Callable[[], Answer], limit: float = LIMIT) -> Answer: ...
 async def eventually(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
-    """Ask until the answer is true; the answer."""
+    """Ask until the answer is true; the answer. The longer it takes, the less often it asks."""
+    start = time.monotonic()
     async with asyncio.timeout(limit):
         while True:
             answer = condition()
@@ -32,7 +34,8 @@ async def eventually(condition: Callable[[], Any], limit: float = LIMIT) -> Any:
                 answer = await answer
             if answer:
                 return answer
-            await asyncio.sleep(0.02)
+            waited = time.monotonic() - start
+            await asyncio.sleep(min(max(0.02, waited / 25), 0.1))
 
 
 async def waits_for_lock(database: Database) -> bool:

@@ -35,9 +35,7 @@ from forager.fetch.proxies.record import (
     CostUnit,
     ProxyCost,
     ProxyRecord,
-    ProxySpec,
     ProxyState,
-    shown_address,
 )
 from forager.fetch.proxies.service import ProxyChanges
 from forager.settings.crawling import RenderMode
@@ -187,12 +185,8 @@ class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
     @classmethod
     def of(cls, record: ProxyRecord) -> Proxy:
         values = {name: getattr(record, name) for name in record.__slots__}
-        url = shown_address(
-            record.scheme, record.host, record.port, record.username, record.has_password
-        )
-        return cls.model_validate(
-            {**values, "url": url, "state": record.state, "cost": record.cost}
-        )
+        shown = {"url": record.shown, "state": record.state, "cost": record.cost}
+        return cls.model_validate(values | shown)
 
 
 class Cost(View, row=ProxyCost):
@@ -285,7 +279,7 @@ class TrialResult(View, row=ProbeResult):
     @classmethod
     def of(cls, trial: Trial) -> TrialResult:
         shown = asdict(trial.result) | {
-            "url": spec_url(trial.proxy.spec),
+            "url": trial.proxy.spec.shown,
             "seconds": round(trial.result.seconds, 3),
             "has_recovered": trial.has_recovered,
         }
@@ -294,9 +288,3 @@ class TrialResult(View, row=ProbeResult):
 
 class RemovedProxy(View):
     id: int
-
-
-def spec_url(spec: ProxySpec) -> str:
-    return shown_address(
-        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
-    )

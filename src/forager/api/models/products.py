@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Annotated
+
 from pydantic import Field
 
 from forager.api.actions import API
-from forager.api.models import Amount, Interval, Time, View
+from forager.api.models import Amount, Interval, Order, PlainText, Time, View, example
 from forager.products import audit, offers, record, validation
 from forager.products import service as values
+from forager.products.alerts import AlertKind, NewAlert
 from forager.products.price_history import PriceEntry
 from forager.products.record import ImageRecord
 
@@ -218,3 +222,49 @@ class Audit(View, row=audit.Audit):
 
 def _counts(pairs: list[tuple[str | None, int]]) -> list[ValueCount]:
     return [ValueCount(value=value, products=number) for value, number in pairs]
+
+
+class AlertRule(View, row=record.AlertRule):
+    """A condition on new offers, of one product or of a selection."""
+
+    kind: AlertKind
+    percent: Amount | None = Field(description="Minimum drop in percent.")
+    amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
+    currency: str | None = Field(description="Only prices in this currency.")
+    days: int | None = Field(description="Number of days to compare with.")
+    selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
+
+
+_Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
+
+
+class AlertOrder(Order):
+    """A rule for one product, or for all that match `domain`, `brand`, `category` and `gtin`."""
+
+    model_config = example(kind="price_drop", percent="5")
+
+    kind: AlertKind
+    percent: Decimal | None = Field(
+        default=None, description="For `price_drop`: minimum drop in percent."
+    )
+    amount: Decimal | None = Field(
+        default=None, description="For `price_below`: prices below this amount trigger the rule."
+    )
+    currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
+        default=None, description="Only prices in this currency."
+    )
+    days: int | None = Field(
+        default=None,
+        description="For `new_low`: compare with the prices of this many days. For `price_drop`:"
+        " compare with their highest price instead of the last one.",
+    )
+    product: _Named = Field(default=None, description="ID or URL of one product.")
+    domain: _Named = Field(default=None, description="Only products of this domain.")
+    brand: _Named = Field(default=None, description="Only products of this brand.")
+    category: _Named = Field(
+        default=None, description="Only products with this in their category path."
+    )
+    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
+
+    def new(self) -> NewAlert:
+        return NewAlert(**self.model_dump())

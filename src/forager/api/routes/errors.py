@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, Offset, cut, listed
-from forager.api.models import LARGEST_BIGINT, Order, PlainText, Time, View, example
+from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
@@ -32,30 +32,12 @@ class TaskError(View, row=causes.ErrorRow):
     job_id: UUID | None
 
 
-class DeadLetter(View):
+class DeadLetter(View, row=letters.DeadLetter):
     """A permanently failed task."""
 
-    id: int
-    task_id: int
-    domain: str
-    url: str
-    stage: str
-    error_type: str
-    error_kind: str
-    error_message: str
-    attempts: int
-    died_at: Time
 
-
-class DeadLetterGroup(View):
+class DeadLetterGroup(View, row=letters.LetterGroup):
     """Dead letters of one domain with the same cause."""
-
-    domain: str
-    error_kind: str
-    message: str
-    count: int
-    last_died: Time
-    example_url: str
 
 
 class LetterChoice(Order):

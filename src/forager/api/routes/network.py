@@ -27,7 +27,6 @@ from forager.api.models.network import (
     SeveralDomains,
     TrialOrder,
     TrialResult,
-    spec_url,
 )
 from forager.api.services import Admin, Here, Operator, Services
 from forager.db.cursor import Page, decode_number
@@ -143,7 +142,7 @@ async def add_proxy(order: ProxyOrder, caller: Admin, once: OnlyOnce) -> Respons
 
     async def add(here: Services) -> AddedProxy:
         added = await here.proxies.add(spec, allow_private=order.allow_private)
-        return AddedProxy(id=added.id, url=spec_url(spec), is_new=added.is_new)
+        return AddedProxy(id=added.id, url=spec.shown, is_new=added.is_new)
 
     return await once.do(add, status=201)
 

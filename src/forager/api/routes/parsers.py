@@ -8,10 +8,11 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from forager.api.limits import Cursor, Limit, Listed, listed
-from forager.api.models import Order, PlainText, Time, View, example
+from forager.api.models import Order, PlainText, View, example
 from forager.api.services import Admin, Here, Reader
 from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview
+from forager.parsers import rollouts
 from forager.parsers.overview import overview
 from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates, share
@@ -89,15 +90,9 @@ class RolloutOrder(Order):
     )
 
 
-class Rollout(View):
+class Rollout(View, row=rollouts.Rollout):
     """The rollout state of a parser; workers apply it within seconds."""
 
-    parser: str
-    active_version: str
-    previous_version: str | None
-    canary_version: str | None
-    canary_share: float | None
-    updated_at: Time | None
     missing_on: list[str] = Field(
         description="Running workers that do not have the rolled-out version installed."
     )

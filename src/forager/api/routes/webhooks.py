@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Path, Query
@@ -13,7 +12,6 @@ from forager.api.idempotency import OnlyOnce
 from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, listed
 from forager.api.models import (
     LARGEST_BIGINT,
-    Amount,
     Moment,
     Order,
     PlainText,
@@ -22,10 +20,10 @@ from forager.api.models import (
     View,
     example,
 )
+from forager.api.models.products import AlertOrder, AlertRule
 from forager.api.services import Admin, Here, Operator, Reader, Services
 from forager.errors import InvalidInput
-from forager.products import alerts, record
-from forager.products.alerts import AlertKind, NewAlert
+from forager.products import alerts
 from forager.webhooks import service as values
 from forager.webhooks import webhook
 from forager.webhooks.delivery import message_content, send_test
@@ -53,52 +51,6 @@ class CatalogEvent(View, row=webhook.EventRow, hidden=("domain_id",)):
     kind: EventKind
 
 
-class AlertRule(View, row=record.AlertRule):
-    """A condition on new offers, of one product or of a selection."""
-
-    kind: AlertKind
-    percent: Amount | None = Field(description="Minimum drop in percent.")
-    amount: Amount | None = Field(description="Prices below this amount trigger the rule.")
-    currency: str | None = Field(description="Only prices in this currency.")
-    days: int | None = Field(description="Number of days to compare with.")
-    selection: dict[str, str] = Field(description="Filters of products; empty: all products.")
-
-
-_Named = Annotated[PlainText, Field(min_length=1, max_length=1000)] | None
-
-
-class AlertOrder(Order):
-    """A rule for one product, or for all that match `domain`, `brand`, `category` and `gtin`."""
-
-    model_config = example(kind="price_drop", percent="5")
-
-    kind: AlertKind
-    percent: Decimal | None = Field(
-        default=None, description="For `price_drop`: minimum drop in percent."
-    )
-    amount: Decimal | None = Field(
-        default=None, description="For `price_below`: prices below this amount trigger the rule."
-    )
-    currency: Annotated[PlainText, Field(max_length=3)] | None = Field(
-        default=None, description="Only prices in this currency."
-    )
-    days: int | None = Field(
-        default=None,
-        description="For `new_low`: compare with the prices of this many days. For `price_drop`:"
-        " compare with their highest price instead of the last one.",
-    )
-    product: _Named = Field(default=None, description="ID or URL of one product.")
-    domain: _Named = Field(default=None, description="Only products of this domain.")
-    brand: _Named = Field(default=None, description="Only products of this brand.")
-    category: _Named = Field(
-        default=None, description="Only products with this in their category path."
-    )
-    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
-
-    def new(self) -> NewAlert:
-        return NewAlert(**self.model_dump())
-
-
 class Webhook(View, row=webhook.Webhook):
     """A webhook that receives events, without its secret."""
 
@@ -115,20 +67,15 @@ class IssuedWebhook(Webhook):
     secret: str | None = Field(examples=["fgs_…"], description="Null for an e-mail address.")
 
     @classmethod
-    def of_issued(cls, issued: values.Issued) -> IssuedWebhook:
+    def of_issued(cls, issued: values.Issued) -> Self:
         shown = Webhook.of(issued.webhook).model_dump()
         return cls.model_validate({**shown, "secret": issued.secret})
 
 
-class ChangedWebhook(Webhook):
+class ChangedWebhook(IssuedWebhook):
     """A webhook after a change."""
 
     secret: str | None = Field(description="Only if it is new; shown once.")
-
-    @classmethod
-    def of_changed(cls, changed: values.Issued) -> ChangedWebhook:
-        shown = Webhook.of(changed.webhook).model_dump()
-        return cls.model_validate({**shown, "secret": changed.secret})
 
 
 class WebhookOrder(Order):
@@ -151,14 +98,7 @@ class WebhookOrder(Order):
     ordered: bool = Field(default=False, description=ORDERED)
 
     def new(self) -> NewWebhook:
-        return NewWebhook(
-            self.url,
-            tuple(self.kinds),
-            self.domain,
-            self.secret,
-            self.allow_private,
-            self.ordered,
-        )
+        return NewWebhook(**{**dict(self), "kinds": tuple(self.kinds)})
 
 
 class WebhookPatch(Order):
@@ -184,9 +124,9 @@ class WebhookPatch(Order):
         """The given values; null is a value too."""
         if not self.model_fields_set:
             raise InvalidInput("nothing to change was given")
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        if "kinds" in given:
-            given["kinds"] = tuple(given["kinds"])
+        given = {name: getattr(self, name) for name in self.model_fields_set - {"kinds"}}
+        if "kinds" in self.model_fields_set:
+            given["kinds"] = tuple(self.kinds)
         return WebhookChanges(**given)
 
 
@@ -364,7 +304,7 @@ async def change(
     changes = order.changes()
 
     async def make(here: Services) -> ChangedWebhook:
-        return ChangedWebhook.of_changed(await here.webhooks.change(webhook_id, changes))
+        return ChangedWebhook.of_issued(await here.webhooks.change(webhook_id, changes))
 
     return await once.do(make, status=200, secret=True)
 

@@ -20,7 +20,6 @@ from forager.cli.output import (
     say,
     show_json,
     show_rows,
-    show_table,
 )
 from forager.cli.running import Here, lists, with_database, with_services
 from forager.errors import ForagerError, InvalidInput, NotAllowed
@@ -28,8 +27,8 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed
 if TYPE_CHECKING:
     from forager.fetch.client import ClientOptions
     from forager.fetch.proxies.costs import CostLine, CostReport
-    from forager.fetch.proxies.probe import ProbeResult
-    from forager.fetch.proxies.record import PickedProxy, ProxyRecord, ProxySpec
+    from forager.fetch.proxies.probe import Trial
+    from forager.fetch.proxies.record import ProxyRecord
     from forager.fetch.proxies.service import Proxies, ProxyChanges
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -174,23 +173,15 @@ def add(
         raise typer.Exit(failures[0].exit_code)
 
 
-def _record_url(record: ProxyRecord) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        record.scheme, record.host, record.port, record.username, record.has_password
-    )
-
-
 def _shown(record: ProxyRecord) -> dict[str, Any]:
     amount = None if record.cost_amount is None else f"{record.cost_amount:f}"
     values = asdict(record) | {"cost_amount": amount}
-    return {"url": _record_url(record), "state": record.state, **values}
+    return {"url": record.shown, "state": record.state, **values}
 
 
 _RECORD_COLUMNS: Columns = {
     "ID>": "id",
-    "PROXY": _record_url,
+    "PROXY": "shown",
     "STATE": lambda record: (record.state.value, _STYLES[record.state]),
     "OK>": "success_count",
     "FAILED>": "failure_count",
@@ -231,12 +222,13 @@ def check(
 ) -> None:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
     options = _client_options(context, allow_private)
-    tested = with_services(context, lambda here: _test(here.proxies, which, url, options))
+    trials = with_services(context, lambda here: _test(here.proxies, which, url, options))
     if as_json:
-        show_json({"items": [_tested(proxy, result) for proxy, result in tested]})
+        items = [{"url": trial.proxy.spec.shown, **asdict(trial.result)} for trial in trials]
+        show_json({"items": items})
     else:
-        _show_tests(tested)
-    if not all(result.ok for _, result in tested):
+        show_rows(_TRIAL_COLUMNS, trials)
+    if not all(trial.result.ok for trial in trials):
         raise typer.Exit(FAILED)
 
 
@@ -259,12 +251,12 @@ def set_(
 
     changed = with_services(context, lambda here: set_all(here.proxies))
     if as_json:
-        show_json({"items": [_shown(record) for record in changed]})
-        return
+        return show_json({"items": [_shown(record) for record in changed]})
     for record in changed:
         where = f"for workers of {record.region}" if record.region else "for all workers"
         price = f"costs {record.cost}" if record.cost else "at no known cost"
-        say(f"proxy {record.id}: {_record_url(record)}, {where}, {price}")
+        say(f"proxy {record.id}: {record.shown}, {where}, {price}")
+    return None
 
 
 app.command()(costs)
@@ -344,7 +336,7 @@ async def _add_one(proxies: Proxies, address: str | None, allow_private: bool) -
         raise InvalidInput("the proxy address is not text in UTF-8")
     spec = parse_address(address)
     added = await proxies.add(spec, allow_private=allow_private)
-    return {"id": added.id, "is_new": added.is_new, "url": _spec_url(spec)}
+    return {"id": added.id, "is_new": added.is_new, "url": spec.shown}
 
 
 def _client_options(context: typer.Context, allow_private: bool) -> ClientOptions:
@@ -358,7 +350,7 @@ def _client_options(context: typer.Context, allow_private: bool) -> ClientOption
 
 async def _test(
     proxies: Proxies, which: str, url: str | None, options: ClientOptions
-) -> list[tuple[PickedProxy, ProbeResult]]:
+) -> Sequence[Trial]:
     from forager.fetch.proxies.probe import try_proxies
 
     ids = await proxies.ids() if which == "all" else [_proxy_id(which)]
@@ -366,7 +358,7 @@ async def _test(
     for trial in trials:
         if trial.has_recovered:
             note(f"proxy {trial.proxy.id} has recovered and is used again")
-    return [(trial.proxy, trial.result) for trial in trials]
+    return trials
 
 
 def _proxy_id(text: str) -> int:
@@ -384,33 +376,16 @@ def _each(
     async def change_all(proxies: Proxies) -> None:
         for proxy_id in ids:
             record = await change(proxies, proxy_id)
-            say(f"{done} proxy {record.id}: {_record_url(record)}")
+            say(f"{done} proxy {record.id}: {record.shown}")
 
     with_services(context, lambda here: change_all(here.proxies))
 
 
-def _spec_url(spec: ProxySpec) -> str:
-    from forager.fetch.proxies.record import shown_address
-
-    return shown_address(
-        spec.scheme, spec.host, spec.port, spec.username, spec.password is not None
-    )
-
-
-def _tested(proxy: PickedProxy, result: ProbeResult) -> dict[str, Any]:
-    return {"url": _spec_url(proxy.spec), **asdict(result)}
-
-
-def _show_tests(tested: Sequence[tuple[PickedProxy, ProbeResult]]) -> None:
-    rows = [
-        (
-            result.proxy_id,
-            _spec_url(proxy.spec),
-            ("ok", "green") if result.ok else ("failed", "red"),
-            f"{result.seconds * 1000:.0f} ms",
-            result.status,
-            result.error,
-        )
-        for proxy, result in tested
-    ]
-    show_table("ID>, PROXY, RESULT, TIME>, STATUS, ERROR", rows)
+_TRIAL_COLUMNS: Columns = {
+    "ID>": "result.proxy_id",
+    "PROXY": "proxy.spec.shown",
+    "RESULT": lambda trial: ("ok", "green") if trial.result.ok else ("failed", "red"),
+    "TIME>": lambda trial: f"{trial.result.seconds * 1000:.0f} ms",
+    "STATUS": "result.status",
+    "ERROR": "result.error",
+}

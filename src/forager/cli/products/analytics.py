@@ -8,11 +8,12 @@ import typer
 
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import counted, note, show_json, show_rows, show_table
+from forager.cli.running import Here, answers
 from forager.cli.running import run as run_loop
-from forager.cli.running import with_database
 
 if TYPE_CHECKING:
     from forager.analytics.answers import Answer
+    from forager.analytics.sync import Synced
 
 app = typer.Typer(
     help="Products, prices, pages and parsers as Parquet files, and queries on them.",
@@ -20,22 +21,24 @@ app = typer.Typer(
 )
 
 
+def _show_synced(done: Synced) -> None:
+    for name, rows in done.rows.items():
+        note(f"{name}: {counted(rows, 'new row')}")
+    if done.loaded is not None:
+        note(f"{counted(done.loaded, 'row')} loaded into ClickHouse")
+    note(f"{counted(done.files, 'file')} in {done.folder}")
+
+
 @app.command()
-def sync(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(_show_synced)
+async def sync(here: Here) -> object:
     """Copy new data to the lake of Parquet files and, if configured, to ClickHouse.
 
     The next run resumes an interrupted one.
     """
     from forager.analytics.sync import sync as sync_lake
 
-    done = with_database(context, sync_lake)
-    if as_json:
-        return show_json(done)
-    for name, rows in done.rows.items():
-        note(f"{name}: {counted(rows, 'new row')}")
-    if done.loaded is not None:
-        note(f"{counted(done.loaded, 'row')} loaded into ClickHouse")
-    return note(f"{counted(done.files, 'file')} in {done.folder}")
+    return await sync_lake(here.database, here.settings)
 
 
 @app.command("list")
@@ -46,13 +49,7 @@ def list_(as_json: AsJson = False) -> None:
     found = list_queries()
     if as_json:
         return show_json([{"name": each.name, "about": each.about} for each in found])
-    return show_rows(
-        {
-            "NAME": "name",
-            "WHAT": "about",
-        },
-        found,
-    )
+    return show_rows({"NAME": "name", "WHAT": "about"}, found)
 
 
 @app.command()

@@ -11,7 +11,7 @@ import typer
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
 from forager.cli.output import Steps, note, show_json
 from forager.cli.products import parser_views as views
-from forager.cli.running import Here, lists, with_database
+from forager.cli.running import Here, answers, lists, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -33,17 +33,18 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 
 
 @app.command("list")
-def list_(context: typer.Context, as_json: AsJson = False) -> None:
+@answers(
+    lambda found: views.show_parsers(found.parsers),
+    document=lambda found: {"items": found.parsers, "broken": found.broken},
+)
+async def list_(here: Here) -> object:
     """List parsers with their versions, patterns, rollout state and success rates."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.overview import overview
 
-    found = with_database(context, overview)
+    found = await overview(here.database, here.settings)
     for plugin in found.broken:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
-    if as_json:
-        return show_json({"items": found.parsers, "broken": found.broken})
-    return views.show_parsers(found.parsers)
+    return found
 
 
 @app.command()
@@ -75,7 +76,6 @@ def rollout(
     as_json: AsJson = False,
 ) -> None:
     """Activate a version; with --canary, run it on a share of the tasks first."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_out
 
     share = None if canary is None else parse_share(canary)
@@ -89,7 +89,6 @@ def rollout(
 @app.command()
 def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Undo the last step: end the canary, or return to the previous version."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.rollouts import roll_back
 
     _load(context)
@@ -111,7 +110,6 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Parse archived pages with two versions and show differences; stores nothing."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.backtest import backtest as run_backtest
 
     with Steps("pages", shown=not as_json) as steps:
@@ -140,7 +138,6 @@ def run_fixtures(
     as_json: AsJson = False,
 ) -> None:
     """Run parsers on saved pages and compare the fields with the expected ones."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.fixtures import check_fixture, find_fixtures
 
     _load(context, module)
@@ -177,7 +174,6 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Create a new parser: a module and, if a page is given, its first fixture."""
-    from forager.cli.products import parser_views as views
     from forager.parsers.scaffold import write_parser
 
     saved = _page(context, page, url, allow_private=allow_private)

@@ -12,6 +12,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
+    Columns,
     Steps,
     counted,
     note,
@@ -21,7 +22,6 @@ from forager.cli.output import (
     show_json,
     show_list,
     show_rows,
-    show_table,
     silence_stdout,
 )
 from forager.cli.products import product_views as views
@@ -30,7 +30,10 @@ from forager.cli.running import Here, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from forager.db.database import Database
+    from forager.products.archiving import Moved
     from forager.products.audit import Audit
     from forager.products.export import Export
     from forager.products.filters import Filters
@@ -108,57 +111,51 @@ def archive(
     return None
 
 
-def restore(
-    context: typer.Context,
-    files: Annotated[
-        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Restore archived products. Products that exist again are not changed."""
-    from forager.products.archiving import restore_products
-
-    done = [
-        with_database(context, lambda db, settings, path=path: restore_products(db, settings, path))  # type: ignore[misc]
-        for path in files
-    ]
-    if as_json:
-        return show_json(done)
+def _show_restored(done: Sequence[Moved]) -> None:
     products = counted(sum(each.products for each in done), "product")
     skipped = sum(each.skipped for each in done)
     note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
-    return None
 
 
-def audit(
-    context: typer.Context,
-    last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
-    as_json: AsJson = False,
-) -> None:
-    """Check the catalog for contradictory or stale data; workers do so every day."""
-    from forager.products.audit import audit_catalog, last_audit
+@answers(_show_restored)
+async def restore(
+    here: Here,
+    files: Annotated[
+        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
+    ],
+) -> object:
+    """Restore archived products. Products that exist again are not changed."""
+    from forager.products.archiving import restore_products
 
-    if last:
-        found = with_database(context, lambda db, _: last_audit(db))
-    else:
-        found = with_database(context, audit_catalog)
-    return show_json(found) if as_json else _show(found)
+    return [await restore_products(here.database, here.settings, path) for path in files]
 
 
 def _show(found: Audit) -> None:
     if found.findings:
-        columns = "CONCERN, COUNT>, WHAT, EXAMPLES…"
-        show_table(
-            columns,
-            [
-                (each.concern.value, each.count, each.meaning, ", ".join(map(str, each.examples)))
-                for each in found.findings
-            ],
-        )
+        columns: Columns = {
+            "CONCERN": lambda each: each.concern.value,
+            "COUNT>": "count",
+            "WHAT": "meaning",
+            "EXAMPLES…": lambda each: ", ".join(map(str, each.examples)),
+        }
+        show_rows(columns, found.findings)
     note(
         f"{counted(found.checks, 'check')} in {found.seconds:.1f} s:"
         f" {counted(len(found.findings), 'finding')}"
     )
+
+
+@answers(_show)
+async def audit(
+    here: Here,
+    last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
+) -> object:
+    """Check the catalog for contradictory or stale data; workers do so every day."""
+    from forager.products.audit import audit_catalog, last_audit
+
+    if last:
+        return await last_audit(here.database)
+    return await audit_catalog(here.database, here.settings)
 
 
 app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
@@ -200,7 +197,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List products, newest first. Sorted by price, those without a price come last."""
-    from forager.cli.products import product_views as views
     from forager.products import filters
     from forager.products import service as products
 
@@ -255,7 +251,6 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Search names, brands, categories and descriptions. Words that begin with - go after --."""
-    from forager.cli.products import product_views as views
     from forager.index.engine import open_engine
     from forager.products.search import search_products
 
@@ -363,7 +358,6 @@ def changes(
     as_json: AsJson = False,
 ) -> None:
     """List the largest price changes in percent since a given time."""
-    from forager.cli.products import product_views as views
     from forager.products.price_history import largest_changes
 
     start, filters = moment(since), options.filters()

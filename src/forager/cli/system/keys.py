@@ -11,22 +11,19 @@ from forager.access.caller import Scope
 from forager.amounts import parse_duration
 from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import (
+    Columns,
     long_time,
     note,
     plain,
     say,
     show_json,
-    show_page,
-    show_rows,
     show_table,
 )
-from forager.cli.running import Here, answers, with_database
+from forager.cli.running import Here, answers, lists, with_database
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey
     from forager.access.quota import Quota, Usage
-    from forager.db.database import Database
-    from forager.settings import Settings
 
 app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
@@ -62,47 +59,38 @@ def create(
     )
 
 
+_KEY_COLUMNS: Columns = {
+    "ID": "id",
+    "NAME…": "name",
+    "SCOPE": lambda key: key.scope.value,
+    "STATE": lambda key: (key.state.value, STYLES[key.state]),
+    "OWNER": "user_id",
+    "USED": "last_used_at",
+}
+
+
 @app.command("list")
-def list_(
-    context: typer.Context, limit: Limit = 100, cursor: Cursor = None, as_json: AsJson = False
-) -> None:
+@lists(_KEY_COLUMNS, none="There are no keys: the API is open to this machine alone.")
+async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List keys, newest first."""
     from forager.access.keys import list_keys
 
-    page = with_database(context, lambda db, _: list_keys(db, cursor=cursor, limit=limit))
-    if as_json:
-        return show_page(page.items, page.next_cursor)
-    if not page.items:
-        return note("There are no keys: the API is open to this machine alone.")
-    show_rows(
-        {
-            "ID": "id",
-            "NAME…": "name",
-            "SCOPE": lambda key: key.scope.value,
-            "STATE": lambda key: (key.state.value, STYLES[key.state]),
-            "OWNER": "user_id",
-            "USED": "last_used_at",
-        },
-        page.items,
-    )
-    return note(f"There are more: --cursor {page.next_cursor}") if page.next_cursor else None
+    return await list_keys(here.database, cursor=cursor, limit=limit)
 
 
 @app.command()
-def show(context: typer.Context, key: KeyId, as_json: AsJson = False) -> None:
+@answers(
+    lambda found: _show(*found),
+    document=lambda found: {**plain(found[0]), "quota": found[1], "usage": found[2]},
+)
+async def show(here: Here, key: KeyId) -> object:
     """Show a key, its owner's quota and current usage."""
     from forager.access.keys import get_key
     from forager.access.quotas import get_quota, get_usage
 
-    async def ask(database: Database, _: Settings) -> tuple[ApiKey, Quota, Usage]:
-        found = await get_key(database, key)
-        quota = await get_quota(database, found.user_id)
-        return found, quota, await get_usage(database, found.user_id)
-
-    found, quota, usage = with_database(context, ask)
-    if as_json:
-        return show_json({**plain(found), "quota": quota, "usage": usage})
-    return _show(found, quota, usage)
+    found = await get_key(here.database, key)
+    quota = await get_quota(here.database, found.user_id)
+    return found, quota, await get_usage(here.database, found.user_id)
 
 
 @app.command()

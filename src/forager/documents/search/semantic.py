@@ -23,6 +23,8 @@ from forager.settings import Settings
 log = get_logger("documents.search")
 
 INTERVAL = 30.0
+# seconds in which an index over millions of vectors is made
+INDEXING = 4 * 3600.0
 # documents whose sections are embedded in one step
 CHUNK = 50
 BATCH = 256
@@ -31,6 +33,7 @@ MIN_WORDS = 3
 NEAREST = 60
 # of a ranking in which all pages are equally good
 _ONLY = 0.5
+_WEIGHT_OF_NAMES = 0.5
 _TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
 
 NO_PGVECTOR = (
@@ -65,7 +68,10 @@ class Embedding:
         for start in range(0, len(sections), BATCH):
             batch = sections[start : start + BATCH]
             vectors += await embedder.embed([_text(section) for section in batch])
-        await self._write(embedder, sections, vectors)
+        if sections:
+            await self._write(embedder, sections, vectors)
+        elif is_current:
+            await self._maintain()
         return len(sections)
 
     async def run(self) -> None:
@@ -84,14 +90,15 @@ class Embedding:
         self, embedder: Embedder, sections: Sequence[SectionText], vectors: list[list[float]]
     ) -> None:
         async with self._database.transaction() as connection:
-            if vectors and await store.select_model(connection) != embedder.name:
+            if await store.select_model(connection) != embedder.name:
                 await store.create_vectors(connection, embedder.name, len(vectors[0]))
-            if vectors:
-                keys = [(each.document_id, each.position) for each in sections]
-                await store.insert_vectors(connection, keys, vectors)
-            elif await store.select_model(connection) is not None:
-                await store.delete_orphaned_vectors(connection, CHUNK)
-                await store.create_index_if_large(connection)
+            keys = [(each.document_id, each.position) for each in sections]
+            await store.insert_vectors(connection, keys, vectors)
+
+    async def _maintain(self) -> None:
+        await self._database.run(store.delete_orphaned_vectors, CHUNK)
+        async with self._database.answering_within(INDEXING).transaction() as connection:
+            await store.create_index_if_large(connection)
 
 
 def _text(section: SectionText) -> str:
@@ -145,13 +152,24 @@ async def find_similar(
     ]
 
 
-def fuse(by_words: Sequence[Candidate], by_meaning: Sequence[Candidate]) -> list[Candidate]:
+def meaning_weight(query: Query, scopes: Sequence[Scope]) -> float:
+    """The weight of the meaning of a query: less if no word of it is too common to be indexed.
+
+    Such words are in nearly all questions, and in few queries that name what they look for.
+    """
+    return 1.0 if len(scopes[0].query.terms) < len(query.terms) else _WEIGHT_OF_NAMES
+
+
+def fuse(
+    by_words: Sequence[Candidate], by_meaning: Sequence[Candidate], weight: float = 1.0
+) -> list[Candidate]:
     """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1."""
     words, meaning = _scaled(by_words), _scaled(by_meaning)
     known = {(each.document_id, each.position): each for each in reversed([*by_words, *by_meaning])}
     found = sorted(known.values(), key=lambda each: (each.is_similar, -each.score))
     for each in found:
-        each.score = words.get(each.document_id, 0.0) + meaning.get(each.document_id, 0.0)
+        page = each.document_id
+        each.score = words.get(page, 0.0) + weight * meaning.get(page, 0.0)
     return sorted(found, key=lambda each: (-each.score, each.document_id))
 
 

@@ -22,7 +22,7 @@ from forager.documents.search.hit import (
 )
 from forager.documents.search.ranking import MOST, SOME, Scope, rank, scopes_of
 from forager.documents.search.score import Candidate
-from forager.documents.search.semantic import find_similar, fuse, is_question
+from forager.documents.search.semantic import find_similar, fuse, is_question, meaning_weight
 from forager.documents.search.snippets import by_page, facets_of, hits_of
 from forager.documents.search.store import SearchedGeneration
 from forager.documents.search.tsquery import Query, Reading, parse_query, suggest
@@ -116,7 +116,8 @@ async def _search(
     found = await Finder(connection, request, start.generations, view).find(query)
     if embedder is not None and found.scopes and is_question(query):
         similar = await find_similar(connection, request, found.scopes, embedder)
-        found = replace(found, candidates=fuse(found.candidates, similar))
+        weight = meaning_weight(query, found.scopes)
+        found = replace(found, candidates=fuse(found.candidates, similar, weight))
     pages = by_page(found.candidates)
     end = start.offset + request.limit
     items = await hits_of(connection, pages[start.offset : end], start.generations)

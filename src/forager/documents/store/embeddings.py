@@ -142,6 +142,8 @@ async def create_index_if_large(connection: Connection) -> None:
     )
     row = await cursor.fetchone()
     if row is not None and row[0]:
+        # an index that is given up after a minute would be started again, without end
+        await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(
             "CREATE INDEX section_vectors_idx ON section_vectors"
             " USING hnsw (embedding halfvec_cosine_ops)"

@@ -24,7 +24,7 @@ NOT_SHOWN = ""
 STATING = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta"])
 _STATED = 0.7
 _LEARNED = 0.8
-_MAX_STEPS = 4
+_MAX_STEPS = 6
 _MAX_ABOVE = 3
 _MAX_TEXT = 120
 _MAX_SHOWN = 20
@@ -124,20 +124,23 @@ def _money(node: LexborNode, page: ProductPage) -> Money | None:
 
 
 def _path(node: LexborNode, page: ProductPage) -> str | None:
-    """The shortest path that has names and leads to the element first."""
+    """The shortest path that has names and leads to the element only, or else to it first."""
     steps: list[str] = []
+    leads_first: str | None = None
     above: LexborNode | None = node
     while above is not None and above.tag not in ("body", "html") and len(steps) < _MAX_STEPS:
         if not above.tag or not _NAME.fullmatch(above.tag):  # such as <g:price>
-            return None
+            break
         steps.insert(0, _step(above))
         path = " > ".join(steps)
         if any(sign in path for sign in "#.["):
-            first = page.tree.css_first(path)
-            if first is not None and first.mem_id == node.mem_id:
-                return path
+            found = page.tree.css(path)
+            if found and found[0].mem_id == node.mem_id:
+                if len(found) == 1:
+                    return path
+                leads_first = leads_first or path
         above = above.parent
-    return None
+    return leads_first
 
 
 def _step(node: LexborNode) -> str:

@@ -50,6 +50,12 @@ class ProxySpec:
         return cls(scheme, host, port, _decoded(parts.username), _decoded(parts.password))
 
     @property
+    def shown(self) -> str:
+        """Its URL as people may see it."""
+        has_password = self.password is not None
+        return shown_address(self.scheme, self.host, self.port, self.username, has_password)
+
+    @property
     def address(self) -> str:
         """Scheme, host and port: safe to show and to log."""
         return f"{self.scheme}://{self.host}:{self.port}"
@@ -106,6 +112,11 @@ class ProxyRecord:
     cost_unit: str | None
     cost_currency: str | None
     created_at: datetime
+
+    @property
+    def shown(self) -> str:
+        """Its URL as people may see it."""
+        return shown_address(self.scheme, self.host, self.port, self.username, self.has_password)
 
     @property
     def cost(self) -> ProxyCost | None:

@@ -167,7 +167,11 @@ def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candi
     text = _short_text(element.node) if base is not None else None
     if base is None or text is None:
         return
-    moneys = [m for m in money_in(text, view.page.currency_hints) if m.amount]
+    hints = view.page.currency_hints
+    moneys = [m for m in money_in(text, hints) if m.amount]
+    if len(moneys) == 1 and _NUMBER_ALONE.fullmatch(text):
+        text = _text_around(element.node, text)
+        moneys = [m for m in money_in(text, hints) if m.amount == moneys[0].amount] or moneys
     several = len({m.amount for m in moneys}) > 1
     for money in moneys[:4]:
         yield from _judged(money, text, element, base - (1.0 if several else 0.0), view)
@@ -262,7 +266,6 @@ def _text_candidates(view: View) -> list[Candidate]:
 
 def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[Candidate]:
     if _NUMBER_ALONE.fullmatch(text):
-        # its currency may stand in the element beside it
         text = _text_around(parent, text)
     moneys = [m for m in money_in(text[:_MAX_TEXT], view.page.currency_hints) if m.amount]
     if not any(m.symbol for m in moneys):
@@ -279,6 +282,7 @@ def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[
 
 
 def _text_around(node: LexborNode, text: str) -> str:
+    """A number with what stands beside it, which may be its currency."""
     above = node.parent
     around = " ".join(above.text(separator=" ")[:300].split()) if above is not None else ""
     at = around.find(text)
