@@ -126,4 +126,4 @@ def test_tutorial(page: Path, database_url: str, tmp_path: Path) -> None:
                 assert retry, (
                     f"$ {command}{output}\n(exit code {code}), but the page shows:\n{shown}"
                 )
-                time.sleep(0.3)
+                time.sleep(1)  # each try starts a process

@@ -345,7 +345,8 @@ def test_brands_without_calls_to_action(markup: str, brand: str | None) -> None:
     [
         ("$15 · Casio FX-991ES calculator", "https://shop.example/p/1", "Casio"),
         ("Buy Black & Decker drill | Corner Shop", "https://shop.example/p/1", "Black & Decker"),
-        ("Case for Samsung phones", "https://shop.example/p/1", None),
+        ("Leather pouch for Samsung phones", "https://shop.example/p/1", None),
+        ("Samsung Galaxy case, clear", "https://shop.example/p/1", None),
         ("FJÄLLBO shelf unit - IKEA", "https://www.ikea.com/p/fjallbo", "IKEA"),
     ],
 )

@@ -20,7 +20,7 @@ from forager.extract.hosts import parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.budget import Budgets, is_loopback
-from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, ServerClock, Terms, Wanted
+from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Given, ServerClock, Terms, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Lane, Window
 from support.waiting import eventually
 
@@ -247,9 +247,9 @@ async def test_many_hosts_are_exchanged_together(
     batches: list[set[int]] = []
     exchange = store.exchange
 
-    async def count(connection: Any, holder: UUID, wanted: Sequence[Wanted]) -> store.Exchanged:
-        batches.append({each.domain_id for each in wanted})
-        return await exchange(connection, holder, wanted)
+    async def count(*values: Any, waits: bool) -> store.Exchanged:
+        batches.append({each.domain_id for each in values[2]})
+        return await exchange(*values, waits=waits)
 
     monkeypatch.setattr(store, "exchange", count)
     budgets = await open_budgets(delay=1.0)
@@ -280,7 +280,7 @@ async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
     async with Budgets(database, holder=uuid4(), delay=0.0, concurrency=None, at_once=2) as budgets:
         slots = [await budgets.acquire(f"{n}.example") for n in range(2)]
         waiting = asyncio.create_task(budgets.acquire(HOST))
-        await eventually(lambda: len(budgets._sending._waiters or ()) == 1)
+        await eventually(lambda: len(budgets._free._waiters or ()) == 1)
         assert budgets.pages_waiting == 0  # its host could be sent a request
         slots[0].release()
         (await waiting).release()
@@ -289,14 +289,18 @@ async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
 # --- shares --------------------------------------------------------------------------------
 
 
+async def exchange_with(database: Database, holder: UUID, wanted: Wanted) -> Given:
+    async with database.connection() as connection:
+        answer = await store.exchange(connection, holder, [wanted], waits=True)
+    return answer.given[wanted.domain_id]
+
+
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
     wanted = Wanted(
         domain_id=domain_id, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
         patience=0, busy=busy, answers=Answers(),
     )  # fmt: skip
-    async with database.connection() as connection:
-        answer = await store.exchange(connection, holder, [wanted])
-    return answer.given[domain_id].permits
+    return (await exchange_with(database, holder, wanted)).permits
 
 
 async def test_a_newcomer_waits_until_the_others_shrank(database: Database) -> None:
@@ -691,9 +695,7 @@ async def reserve(
         domain_id=domain_id, terms=Terms(20.0, 5, 0.0), direct=slots,
         proxied={}, patience=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
-    async with database.connection() as connection:
-        answer = await store.exchange(connection, holder, [wanted])
-    return answer.given[domain_id].slots
+    return (await exchange_with(database, holder, wanted)).slots
 
 
 async def test_runners_take_turns_at_a_slow_host(database: Database) -> None:
@@ -744,6 +746,7 @@ async def test_a_long_retry_after_is_told_at_once(database: Database, open_budge
     first, second = await open_budgets(), await open_budgets()
     with await first.acquire(HOST) as slot:
         slot.slow_down(3600)
+        assert list(first.rooms({}).values()) == [0]
     with pytest.raises(HostResting, match="Retry-After") as resting:
         await first.acquire(HOST)
     assert 3590 < resting.value.seconds <= 3600

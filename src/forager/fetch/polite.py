@@ -101,6 +101,11 @@ class Fetching:
         await self._stack.aclose()
 
     @property
+    def sending(self) -> int:
+        """Requests in flight."""
+        return self._budgets.sending
+
+    @property
     def pages_waiting(self) -> int:
         """Pages that wait for a slot or a connection of their host."""
         return self._budgets.pages_waiting

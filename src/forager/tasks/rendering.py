@@ -77,11 +77,14 @@ class RenderDecisions:
             return "always"
         if any(_pattern(text).matches(task.url) for text in task.render_urls):
             return "pattern"
+        is_first_visit = task.segment is None
+        if not task.needs_browser and not is_first_visit:
+            return None
         lessons = await self._lessons.of(task.domain_id)
         if task.needs_browser:
             return None if lessons.is_recheck_due(task.url) else "no_price"
         # the first visit of a page like others that need a browser
-        return "like_others" if task.segment is None and lessons.gains(task.url) else None
+        return "like_others" if lessons.gains(task.url) else None
 
     async def needs_rendering(self, task: HeldTask, parsed: Parsed) -> bool:
         """Whether a static page that was read has no price, and may have one in a browser."""

@@ -122,7 +122,7 @@ def _key(name: FieldName, value: Any) -> Any:
 # --- fields that depend on each other ---------------------------------------------------------
 
 
-_LABELLED = 0.7
+_LABELED = 0.7
 _CODES = (FieldName.SKU, FieldName.GTIN, FieldName.MPN, FieldName.PRODUCT_ID, FieldName.VARIANT_ID)
 
 
@@ -131,7 +131,7 @@ def _settle_sku(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
     known = chosen.get(FieldName.SKU)
     labels = {
         code_key(f.value): f for f in sorted(facts, key=lambda f: f.confidence)
-        if f.field is FieldName.SKU and _place(f) == "label" and f.confidence >= _LABELLED
+        if f.field is FieldName.SKU and _place(f) == "label" and f.confidence >= _LABELED
     }  # fmt: skip
     if known is not None and labels and _PARSER not in known.places:
         claims = [c for c in claims_for(FieldName.SKU, facts) if code_key(c.value) in labels]

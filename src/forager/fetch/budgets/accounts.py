@@ -160,6 +160,8 @@ class DomainAccount:
 
     def room(self, begun: int) -> int:
         """How many more pages can be sent within a second beside those that were begun."""
+        if self.blocked_until > local_time() + 1:
+            return 0  # the database may not know it yet
         waiting = max(0, begun - self.in_use)
         if not self.fresh_until:
             slots = 1  # the delay is not known yet

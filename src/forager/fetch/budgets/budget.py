@@ -17,7 +17,7 @@ from typing import Self
 from uuid import UUID
 
 from forager.clock import local_time
-from forager.db.database import Connection, Database
+from forager.db.database import Database
 from forager.db.refusals import isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, RotateProxy
 from forager.extract.hosts import is_address, parent_domains
@@ -44,6 +44,7 @@ LOOK_EVERY = 0.25
 ROW_KNOWN_FOR = 15.0
 """After so long the row of a host is looked up again: a person may have added a nearer one."""
 SHORTEST_PAUSE = 0.01
+PAUSE_WHEN_LOCKED = 0.05
 PAUSE_AFTER_TROUBLE = 0.5
 PATIENCE_WITH_DATABASE = 5.0
 LEAVE_WITHIN = 3.0
@@ -85,8 +86,9 @@ class Budgets:
         self._exchanging = asyncio.Lock()
         self._running: asyncio.Task[None] | None = None
         self._leaving = False
-        self._sending = asyncio.Semaphore(at_once)
-        # pages that wait for their host, not for this process
+        self._free = asyncio.Semaphore(at_once)
+        # requests in flight, and pages that wait for their host (not for this process)
+        self.sending = 0
         self.pages_waiting = 0
 
     async def __aenter__(self) -> Self:
@@ -123,10 +125,10 @@ class Budgets:
                 and now < known.known_until
                 and account.ready_at(now, proxy_id) <= now
                 and not (background and account.background_waits)
-                and not self._sending.locked()
+                and not self._free.locked()
             ):
-                await self._sending.acquire()
-                return account.take(now, proxy_id)
+                await self._free.acquire()
+                return self._take(account, now, proxy_id)
         waiter = Waiter(proxy_id, local_time() + max_wait, background)
         return await self._wait(host, robots_delay, waiter)
 
@@ -154,7 +156,7 @@ class Budgets:
         """Exchange with the database now, as the loop does by itself."""
         known = self._hosts.get(host)
         if known is not None:
-            await self._exchange([known.account])
+            await self._exchange([known.account], waits=True)
             if known.account.trouble is not None:
                 raise known.account.trouble
 
@@ -200,14 +202,22 @@ class Budgets:
         """Take the slot when fewer than `at_once` requests are sent; None if it is over by then."""
         self.pages_waiting -= not waiter.background
         try:
-            await self._sending.acquire()
+            await self._free.acquire()
         finally:
             self.pages_waiting += not waiter.background
         now = local_time()
         if account.ready_at(now, waiter.proxy_id) <= now:
-            return account.take(now, waiter.proxy_id)
-        self._sending.release()
+            return self._take(account, now, waiter.proxy_id)
+        self._free.release()
         return None
+
+    def _take(self, account: DomainAccount, now: float, proxy_id: int | None) -> Slot:
+        self.sending += 1
+        return account.take(now, proxy_id)
+
+    def _released(self) -> None:
+        self.sending -= 1
+        self._free.release()
 
     # --- which row applies -----------------------------------------------------------------
 
@@ -237,19 +247,30 @@ class Budgets:
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
 
     async def _find_rows(self) -> None:
-        """Look up the rows of all unknown hosts."""
-        wanted, self._unknown = self._unknown, {}
-        if not wanted:
-            return
+        """Look up the rows of all unknown hosts together."""
+        wanted = dict(self._unknown)
         try:
-            async with self._database.connection() as connection:
-                rows = await _rows_of(connection, wanted)
+            errors = dict(await isolate_refused(list(wanted), self._open_accounts))
         except Exception as error:
-            _settle(wanted.values(), error)
-            return
+            errors = dict.fromkeys(wanted, error)
+        for host, found in wanted.items():
+            del self._unknown[host]
+            if host in errors:
+                found.set_exception(errors[host])
+            else:
+                found.set_result(None)
+
+    async def _open_accounts(self, hosts: Sequence[str]) -> None:
+        """Find the row that applies to each host; a host without a row gets one."""
+        names = {host: [host, *parent_domains(host)] for host in hosts}
+        async with self._database.connection() as connection:
+            rows = await store.select_domains(connection, names)
+            missing = {host: base_url(host) for host in hosts if host not in rows}
+            if missing:
+                await store.insert_domains(connection, missing)
+                rows = await store.select_domains(connection, names)
         for host, (domain_id, name) in rows.items():
             self._open(host, domain_id, name)
-        _settle(wanted.values())
 
     def _open(self, host: str, domain_id: int, name: str) -> None:
         account = self._accounts.get(domain_id)
@@ -259,7 +280,7 @@ class Budgets:
                 name,
                 self._clock,
                 on_wanted=self._want,
-                on_released=self._sending.release,
+                on_released=self._released,
             )
         account.last_used = local_time()
         account.hosts.add(host)
@@ -305,15 +326,20 @@ class Budgets:
             return PAUSE_AFTER_TROUBLE
         return SHORTEST_PAUSE
 
-    async def _exchange(self, accounts: Sequence[DomainAccount]) -> None:
-        """Report, renew, reserve."""
+    async def _exchange(self, accounts: Sequence[DomainAccount], *, waits: bool = False) -> None:
+        """Report, renew, reserve; `waits` also for rows that another process has locked."""
         async with self._exchanging, self._database.connection() as connection:
             if not self._clock.is_known:
-                await self._look_at_the_clock(connection)
+                # the response time decides how many slots are requested
+                sent_at = local_time()
+                said = await store.select_clock(connection)
+                self._clock.observe(sent_at, local_time(), said)
             sent = [(account, self._message(account)) for account in accounts]
             sent_at = local_time()
             try:
-                answer = await store.exchange(connection, self._holder, [each for _, each in sent])
+                answer = await store.exchange(
+                    connection, self._holder, [each for _, each in sent], waits=waits
+                )
             except BaseException:
                 for account, wanted in sent:
                     account.not_written(wanted)
@@ -330,12 +356,6 @@ class Budgets:
                 self._close(account)
             else:
                 account.learn(wanted, given, answer.pairs.get(account.domain_id, ()), sent_at)
-
-    async def _look_at_the_clock(self, connection: Connection) -> None:
-        """Before anything is reserved: the response time decides how many slots are requested."""
-        sent_at = local_time()
-        said = await store.select_clock(connection)
-        self._clock.observe(sent_at, local_time(), said)
 
     def _message(self, account: DomainAccount) -> Wanted:
         now = local_time()
@@ -370,7 +390,7 @@ class Budgets:
         """Another process has locked the row, or it was deleted."""
         account.not_written(wanted)
         if exists:
-            account.want_exchange()
+            asyncio.get_running_loop().call_later(PAUSE_WHEN_LOCKED, account.want_exchange)
             return
         self._forget(account)
         words = f"the domain {account.name} was deleted"
@@ -405,30 +425,9 @@ class Budgets:
 
     async def _leave(self) -> None:
         if self._accounts:
-            await self._exchange(list(self._accounts.values()))
+            await self._exchange(list(self._accounts.values()), waits=True)
         async with self._database.connection() as connection:
             await store.delete_permits(connection, self._holder)
-
-
-async def _rows_of(connection: Connection, hosts: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """ID and name of the row that applies to each host; a host without a row gets one."""
-    names = {host: [host, *parent_domains(host)] for host in hosts}
-    rows = await store.select_domains(connection, names)
-    missing = [host for host in names if host not in rows]
-    if missing:
-        await store.insert_domains(connection, {host: base_url(host) for host in missing})
-        rows = await store.select_domains(connection, names)
-    return rows
-
-
-def _settle(found: Iterable[asyncio.Future[None]], error: Exception | None = None) -> None:
-    for each in found:
-        if each.done():
-            continue
-        if error is None:
-            each.set_result(None)
-        else:
-            each.set_exception(error)
 
 
 def _note(accounts: Iterable[DomainAccount], error: Exception) -> None:

@@ -103,12 +103,14 @@ class Exchanged:
     clock: float
 
 
-async def exchange(connection: Connection, holder: UUID, wanted: Sequence[Wanted]) -> Exchanged:
+async def exchange(
+    connection: Connection, holder: UUID, wanted: Sequence[Wanted], *, waits: bool = False
+) -> Exchanged:
     """Report, renew and reserve for many domains in one round trip.
 
     The lock is a separate statement: the next one then sees all that was committed before it.
     Nothing is sent in between, so a frozen process holds no lock here. A row that another process
-    has locked is left out: it must not delay the other domains.
+    has locked is left out unless this one `waits`: it must not delay the other domains.
     """
     values = {
         "ids": [each.domain_id for each in wanted],
@@ -121,7 +123,7 @@ async def exchange(connection: Connection, holder: UUID, wanted: Sequence[Wanted
     has_pairs = any(each.proxied for each in wanted)
     async with connection.pipeline():
         async with connection.transaction():
-            await connection.execute(_LOCK, values)
+            await connection.execute(_LOCK if waits else _LOCK_FREE, values)
             given = connection.cursor(row_factory=class_row(Given))
             await given.execute(_RESERVE, values)
             pairs = connection.cursor(row_factory=class_row(GivenToPair))
@@ -143,12 +145,14 @@ async def select_clock(connection: Connection) -> float:
 
 _CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
-_LOCK: LiteralString = """
-SELECT set_config('forager.locked_domains', coalesce(array_agg(id), '{}')::text, true)
-  FROM (
-    SELECT id FROM domains WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-  ) AS locked
+_ROWS: LiteralString = (
+    "SELECT id FROM domains WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"
+)
+_LOCK: LiteralString = f"""
+SELECT set_config('forager.locked_domains', coalesce(array_agg(id), '{{}}')::text, true)
+  FROM ({_ROWS}) AS locked
 """
+_LOCK_FREE = _LOCK.replace(_ROWS, f"{_ROWS} SKIP LOCKED")
 _IS_LOCKED: LiteralString = "d.id = ANY(current_setting('forager.locked_domains')::bigint[])"
 
 _WANTED: LiteralString = """

@@ -238,11 +238,12 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
 
 
 # Whether some pages of an `auto` crawl need a browser: earlier ones gained from it, or were left
-# to workers that have one.
+# to workers that have one. OFFSET 0 keeps the planner from reading all lessons at once for a hash
+# table: each claim looks at few jobs.
 MAY_NEED_BROWSER: LiteralString = """
     (crawl_jobs.kind = 'crawl' AND coalesce(crawl_jobs.payload ->> 'render', 'auto') = 'auto'
      AND EXISTS (SELECT FROM render_lessons l
-                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0))
+                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0))
 """
 RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
 ONLY_FOR_RENDERERS: LiteralString = f"""

@@ -47,10 +47,13 @@ BATCH_BYTES = 16 * 1024 * 1024
 BYTES_WAITING = 4 * BATCH_BYTES
 # tasks that a worker holds for each that it downloads: the others wait for their hosts
 HELD_PER_DOWNLOAD = 16
+# of these, tasks that do not wait for their hosts but for this process or the database, or are sent
+BEGUN_PER_DOWNLOAD = 6
 # downloads that end at nearly the same time make one claim
 CLAIM_INTERVAL = 0.02
-# a claim that looked at many hosts is followed by a pause of this many times its duration
-PAUSE_PER_CLAIM = 2.0
+# a claim that found little may have looked at many hosts: it is followed by a pause of this many
+# times its duration
+PAUSE_PER_CLAIM = 4.0
 HINTS_PER_CLAIM = 500
 # the rest of a host is heeded here for so long, then the database is asked again: it may be over
 REST_KNOWN_FOR = 15.0
@@ -66,7 +69,7 @@ class Downloader(StageLoop[Download]):
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
     last_moment = 1.0
-    claim_at_least = 16
+    claim_at_least = 32
 
     def __init__(
         self,
@@ -119,8 +122,10 @@ class Downloader(StageLoop[Download]):
         """
         most, held = self._settings.task_concurrency, len(self._running)
         rendering = min(len(self._rendering), self._browser.room)
-        active = held - min(held, self._fetching.pages_waiting)
-        return min(most + rendering - active, HELD_PER_DOWNLOAD * most - held)
+        if self._fetching.sending >= most + rendering:
+            return 0
+        begun = held - min(held, self._fetching.pages_waiting)
+        return min(BEGUN_PER_DOWNLOAD * most + rendering - begun, HELD_PER_DOWNLOAD * most - held)
 
     def _has_room(self) -> bool:
         enough = self._room() >= min(self.claim_at_least, self._settings.task_concurrency)
@@ -139,11 +144,13 @@ class Downloader(StageLoop[Download]):
             return
         self._next_claim = now + CLAIM_INTERVAL
         self._more_queued = False
+        claimed = await self._claim_queued(room)
         # also when only some were given: others of the same domains may follow
-        if await self._claim_queued(room):
+        if claimed:
             self._more_queued = True
-        took = time.monotonic() - now
-        self._next_claim = max(now + CLAIM_INTERVAL, now + (1 + PAUSE_PER_CLAIM) * took)
+        if claimed < min(room, self.claim_at_least):
+            took = time.monotonic() - now
+            self._next_claim = max(self._next_claim, now + (1 + PAUSE_PER_CLAIM) * took)
 
     async def _claim_queued(self, room: int) -> int:
         among = None if self._hints is None else self._hints.begin_look(HINTS_PER_CLAIM)

@@ -58,6 +58,10 @@ SLOT_IS_NEAR: LiteralString = f"""
 """
 
 
+# Written so that the plan does not depend on it: planning takes longer than the claim itself, and a
+# prepared statement is planned each time if a plan for the given number seems to be cheaper.
+_LIMIT: LiteralString = "(SELECT %(limit)s::bigint)"
+
 # How many tasks a domain can take now.
 ROOM: LiteralString = """
     least(
@@ -81,7 +85,7 @@ _IS_FREE: LiteralString = f"""
 # domain after the last one that was claimed, then from the first one up to it.
 # OFFSET 0 keeps the planner from looking at all domains instead.
 _IN_TURN: LiteralString = f"""
-    SELECT lap.nth AS lap, lap.priority, next.domain_id, d.room
+    SELECT lap.nth AS lap, lap.priority, next.domain_id, d.room, d.render
       FROM unnest(%(priorities)s::smallint[], %(first)s::bigint[], %(last)s::bigint[])
            WITH ORDINALITY AS lap (priority, first, last, nth)
      CROSS JOIN LATERAL (
@@ -109,7 +113,7 @@ _IN_TURN: LiteralString = f"""
         SELECT domain_id FROM walk
      ) AS next
      CROSS JOIN LATERAL (
-        SELECT {ROOM} AS room
+        SELECT {ROOM} AS room, d.render
           FROM domains d
          WHERE d.id = next.domain_id AND {MAY_START}
            AND EXISTS (
@@ -119,20 +123,19 @@ _IN_TURN: LiteralString = f"""
         OFFSET 0
      ) AS d
      WHERE {NOTHING_IS_HELD} AND {IS_REGISTERED}
-     LIMIT %(limit)s
+     LIMIT {_LIMIT}
 """
 
 _OF_HOSTS_IN_TURN: LiteralString = f"""
-    SELECT t.*, hosts.lap, hosts.room
-      FROM ({_IN_TURN}) AS hosts
-      JOIN domains d ON d.id = hosts.domain_id
+    SELECT t.*, d.lap, d.room
+      FROM ({_IN_TURN}) AS d
      CROSS JOIN LATERAL (
         SELECT t.id, t.domain_id, t.priority, t.scheduled_at, t.popularity,
                {WANTS_BROWSER} AS wants_browser
           FROM crawl_tasks t
-         WHERE t.domain_id = hosts.domain_id AND t.priority = hosts.priority AND {_IS_FREE}
+         WHERE t.domain_id = d.domain_id AND t.priority = d.priority AND {_IS_FREE}
          ORDER BY t.scheduled_at, t.popularity DESC, t.id
-         LIMIT hosts.room
+         LIMIT d.room
      ) AS t
 """
 
@@ -189,7 +192,7 @@ async def claim_queued(
               FROM numbered
              WHERE nth <= room AND (NOT wants_browser OR nth_of_kind <= %(render_room)s)
              ORDER BY priority, nth, lap, domain_id, id
-             LIMIT %(limit)s
+             LIMIT {_LIMIT}
         ), locked AS MATERIALIZED (
             SELECT t.id
               FROM crawl_tasks t

@@ -42,6 +42,12 @@ _NOT_BRAND = re.compile(
 _BEFORE_NAME = re.compile(
     r"^\W*(?:\d[\d.,]*\s*\W\s*)?(?:(?:buy|shop|acheter|comprar|kaufen)\s+)?", re.IGNORECASE
 )
+# things that are named after the brand that they fit
+_ACCESSORY = re.compile(
+    r"\b(?:compatible|replacement|spare|case|cover|strap|protector|hülle|ersatz\w*|coque|étui"
+    r"|funda|carcasa|custodia|hoesje|pouzdro|etui|чехол)\b",
+    re.IGNORECASE,
+)
 # of a brand
 _MAX_WORDS = 4
 _COUNT = re.compile(r"\s*\(\d{1,5}\)$")
@@ -139,11 +145,12 @@ def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
 
 def title_facts(view: View) -> Iterator[Fact]:
     """A well-known brand with which a title begins, or whose own shop this is."""
-    names = (name for title in view.page.titles for name in _beginnings(title))
+    titles = [title for title in view.page.titles if not _ACCESSORY.search(title)]
+    names = (name for title in titles for name in _beginnings(title))
     if known := next((name for name in names if code_key(name) in known_brands()), None):
         yield Fact(FieldName.BRAND, known, 0.45, "title")
         return
-    words = (word for title in view.page.titles for word in title.split())
+    words = (word for title in titles for word in title.split())
     own = view.page.shop_names & known_brands()
     if brand := next((word for word in words if code_key(word) in own), None):
         yield Fact(FieldName.BRAND, brand, 0.4, "title:shop")

@@ -68,7 +68,7 @@ _STRONG_TRUST, _WEAK_TRUST = 0.93, 0.74
 _FAR = 3_000
 
 
-class _Labelled(NamedTuple):
+class _LabeledCode(NamedTuple):
     field: FieldName
     label: str
     code: str
@@ -77,8 +77,8 @@ class _Labelled(NamedTuple):
 
 
 def code_facts(view: View) -> Iterator[Fact]:
-    """Labelled codes, the best for each field."""
-    found = list(_labelled(view))
+    """Labeled codes, the best for each field."""
+    found = list(_labeled_codes(view))
     for name in (FieldName.SKU, FieldName.MPN, FieldName.GTIN):
         of_field = [each for each in found if each.field is name]
         lists = {
@@ -103,7 +103,7 @@ def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
             return
 
 
-def _labelled(view: View) -> Iterator[_Labelled]:
+def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
     texts = view.texts
     start = view.heading.order if view.heading else 0
     for at, (order, node, text) in enumerate(texts):
@@ -168,13 +168,13 @@ def _is_code(text: str) -> bool:
     return len(text) >= 3 and any(map(str.isdigit, text))
 
 
-def _judged(found: re.Match[str], code: str, distance: int, *, hidden: bool) -> _Labelled:
+def _judged(found: re.Match[str], code: str, distance: int, *, hidden: bool) -> _LabeledCode:
     trust = _WEAK_TRUST if found["weak"] else _STRONG_TRUST
     trust -= 0.2 if hidden else 0.0
     trust -= 0.1 if distance > _FAR else 0.0
     field = FieldName.MPN if found["mpn"] else FieldName.GTIN if found["gtin"] else FieldName.SKU
     label = found["mpn"] or found["gtin"] or found["strong"] or found["weak"]
-    return _Labelled(field, label.strip(), code, trust, distance)
+    return _LabeledCode(field, label.strip(), code, trust, distance)
 
 
 def _parent(node: LexborNode) -> LexborNode:
