@@ -79,8 +79,7 @@ async def select_building(connection: Connection, job_id: UUID) -> tuple[int, in
     cursor = await connection.execute(
         "SELECT id, base_id FROM generations WHERE job_id = %s AND state = 'building'", (job_id,)
     )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1])
+    return await cursor.fetchone()
 
 
 async def insert_generation(
@@ -352,8 +351,7 @@ async def select_counts(connection: Connection, generation_id: int) -> tuple[int
     cursor = await connection.execute(
         "SELECT pages, changed FROM generations WHERE id = %s", (generation_id,)
     )
-    row = await cursor.fetchone()
-    return (0, 0) if row is None else (row[0], row[1])
+    return await cursor.fetchone() or (0, 0)
 
 
 async def select_sample(
