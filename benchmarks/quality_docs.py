@@ -205,8 +205,8 @@ Known problems:
 - Five pages are below 0.8. Nearly all labeled words are extracted (recall .987 and above), together
   with as many others, so the labels seem to cover only a part of each page; about half of the
   remaining loss is on these pages. Recall is .71 on tailwindcss.com and .86 on react.dev.
-- 19 of the 24 worst pages used for tuning were read again, block by block. Beyond the pages whose labels
-  cover a part, the differences are figure captions, titles, code blocks and notes that the labels
+- 19 of the 24 worst pages used for tuning were read again, block by block. Beyond the pages whose
+  labels cover a part, the differences are figure captions, titles, code blocks and notes that the labels
   leave out, and numbers of list items and of code lines that only the labels have. What could be
   removed by a rule (a copyright line, two advertisements, "Also read" links, a version banner) is
   on four pages, would gain less than .002 and risks text of other sites, so no rule was added.
