@@ -1,4 +1,4 @@
-"""Throughput and fairness of one worker over many hosts, at one request per second and host.
+"""Throughput and fairness of one worker over many hosts, at one request per second per host.
 
     python -m benchmarks.bench_hosts [--hosts 500,5000] [--seconds 60] [--note TEXT]
 
@@ -149,12 +149,12 @@ def main() -> None:
         report.heading("One worker")
         report.text(
             f"One worker visits products of this many hosts for {options.seconds:.0f} s, including"
-            " its start, at one request per second and host. The first visit of a host also"
-            " fetches its robots.txt. Visits per host: minimum, 5 %, median and 95 %. The shop runs"
-            f" on the same machine. {options.note}".rstrip()
+            " its start, at one request per second per host. The first visit of a host also"
+            " fetches its robots.txt. Visits per host: minimum, 5th percentile, median, 95th"
+            f" percentile. The shop runs on the same machine. {options.note}".rstrip()
         )
         head = (
-            "hosts", "visits/s", "of what is allowed", "visits per host",
+            "hosts", "visits/s", "share of the allowed rate", "visits per host",
             "worker CPU ms/visit", "PostgreSQL CPU ms/visit", "peak MB",
         )  # fmt: skip
         report.table(head, rows)

@@ -206,11 +206,11 @@ Known problems:
   with as many others, so the labels seem to cover only a part of each page; about half of the
   remaining loss is on these pages. Recall is .71 on tailwindcss.com and .86 on react.dev.
 - 19 of the 24 worst pages used for tuning were read again, block by block. Beyond the pages whose
-  labels cover a part, the differences are figure captions, titles, code blocks and notes that the
-  labels leave out, and numbers of list items and of code lines that only the labels have. What
-  could be removed by a rule (a copyright line, two advertisements, "Also read" links, a version
-  banner) is on four pages, would gain less than .002 and risks text of other sites, so no rule
-  was added.
+  labels cover only a part of the text, the differences are figure captions, titles, code blocks and
+  notes that the labels leave out, and numbers of list items and of code lines that only the labels
+  have. Content that a rule could remove (a copyright line, two advertisements, "Also read" links, a
+  version banner) is on four pages, would gain less than .002 and risks text of other sites, so no
+  rule was added.
 - A learned block classifier was tried and rejected (`python -m benchmarks.learn_blocks`): logistic
   regression over 87 features of each block (tag, length, links, position, surrounding names, the
   decisions of the rules for it and nearby). Cross-validated over the hosts of the pages used for

@@ -280,7 +280,7 @@ async def test_a_process_sends_no_more_than_it_can(database: Database) -> None:
     async with Budgets(database, holder=uuid4(), delay=0.0, concurrency=None, at_once=2) as budgets:
         slots = [await budgets.acquire(f"{n}.example") for n in range(2)]
         waiting = asyncio.create_task(budgets.acquire(HOST))
-        await eventually(lambda: len(budgets._free._waiters or ()) == 1)
+        await eventually(lambda: budgets.waiting_to_send == 1)
         assert budgets.pages_waiting == 0  # its host could be sent a request
         slots[0].release()
         (await waiting).release()
@@ -298,7 +298,7 @@ async def exchange_with(database: Database, holder: UUID, wanted: Wanted) -> Giv
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
     wanted = Wanted(
         domain_id=domain_id, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
-        patience=0, busy=busy, answers=Answers(),
+        max_wait=0, busy=busy, answers=Answers(),
     )  # fmt: skip
     return (await exchange_with(database, holder, wanted)).permits
 
@@ -693,7 +693,7 @@ async def reserve(
 ) -> int:
     wanted = Wanted(
         domain_id=domain_id, terms=Terms(20.0, 5, 0.0), direct=slots,
-        proxied={}, patience=60, busy=0, answers=Answers(), waiting=waiting,
+        proxied={}, max_wait=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
     return (await exchange_with(database, holder, wanted)).slots
 

@@ -9,6 +9,7 @@ import pytest
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import ArchiveRef
+from forager.fetch import sender
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies
 from forager.parsers.pattern import GENERIC_VERSION
@@ -390,11 +391,14 @@ async def test_a_slow_host_leaves_room_for_others(tasks: Tasks, shop: Shop) -> N
             await tasks.all_when(waiting, "completed")
 
 
-async def test_waiting_for_a_host_costs_no_concurrency(tasks: Tasks, shop: Shop) -> None:
+async def test_waiting_for_a_host_costs_no_concurrency(
+    tasks: Tasks, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks.settings = Settings(**(tasks.settings.model_dump() | {"task_concurrency": 1}))
     (waiting,) = await tasks.add(shop.add("a"))
-    # its page waits for this long behind robots.txt
-    await tasks.sql("UPDATE domains SET crawl_delay_seconds = 50")
+    # its page waits behind robots.txt for longer than this test can take
+    monkeypatch.setattr(sender, "PAGE_WAIT", 900.0)
+    await tasks.sql("UPDATE domains SET crawl_delay_seconds = 600")
     await tasks.sql("UPDATE crawl_tasks SET priority = 1")
     with Shop().open() as other:
         quick = await tasks.add(*(other.add(f"quick{n}") for n in range(3)))

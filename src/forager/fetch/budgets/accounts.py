@@ -215,8 +215,8 @@ class DomainAccount:
         lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
         return min(FRESH_FOR, max(0.0, self._clock.lag - lateness))
 
-    def patience(self, now: float) -> float:
-        """How far away a slot may be and still be of use to someone."""
+    def max_wait(self, now: float) -> float:
+        """Seconds until the last deadline of the waiting requests; later slots are useless."""
         return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
     def want_exchange(self) -> None:

@@ -87,9 +87,11 @@ class Budgets:
         self._running: asyncio.Task[None] | None = None
         self._leaving = False
         self._free = asyncio.Semaphore(at_once)
-        # requests in flight, and pages that wait for their host (not for this process)
+        # requests in flight, pages that wait for their host, and requests whose host is ready but
+        # that wait until this process sends fewer than `at_once`
         self.sending = 0
         self.pages_waiting = 0
+        self.waiting_to_send = 0
 
     async def __aenter__(self) -> Self:
         self._running = asyncio.create_task(self._run())
@@ -201,9 +203,11 @@ class Budgets:
     async def _send_when_possible(self, account: DomainAccount, waiter: Waiter) -> Slot | None:
         """Take the slot when fewer than `at_once` requests are sent; None if it is over by then."""
         self.pages_waiting -= not waiter.background
+        self.waiting_to_send += 1
         try:
             await self._free.acquire()
         finally:
+            self.waiting_to_send -= 1
             self.pages_waiting += not waiter.background
         now = local_time()
         if account.ready_at(now, waiter.proxy_id) <= now:
@@ -370,7 +374,7 @@ class Budgets:
             terms=self._terms(account),
             direct=direct,
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
-            patience=account.patience(now),
+            max_wait=account.max_wait(now),
             busy=account.hold(),
             waiting=account.pages_waiting,
             returned=returned,

@@ -55,7 +55,7 @@ class Wanted:
     terms: Terms
     direct: int  # slots for requests without a proxy
     proxied: Mapping[int, int]  # slots by proxy
-    patience: float  # a slot further away than this is not reserved
+    max_wait: float  # a slot further away than this is not reserved
     busy: int  # connections that stay open in any case
     answers: Answers
     # seconds in addition, for what is over before the answer arrives

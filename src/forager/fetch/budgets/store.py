@@ -158,7 +158,7 @@ _IS_LOCKED: LiteralString = "d.id = ANY(current_setting('forager.locked_domains'
 _WANTED: LiteralString = """
     json_to_recordset(%(wanted)s::json) AS w (
         domain_id bigint, delay float8, robots_delay float8, concurrency int, direct int,
-        proxied int, patience float8, busy int, waiting int, good int, errors int,
+        proxied int, max_wait float8, busy int, waiting int, good int, errors int,
         repeated_errors int, seen float8, kept_share float8, new_share float8, slack float8,
         unused_from float8, reserved_until float8, block_for float8, refused_under float8,
         leaves boolean
@@ -227,7 +227,7 @@ WITH was AS MATERIALIZED (
     SELECT placed.*, others.*,
            CASE
                WHEN pace = 0 OR NOT is_active
-                   OR start > at + least(patience, {LEAD} + slack) * interval '1 second'
+                   OR start > at + least(max_wait, {LEAD} + slack) * interval '1 second'
                    OR (waited_longer AND pace * (wanting + 1) > {RESERVE_AHEAD}) THEN 0
                ELSE least(asked_slots, ceil({RESERVE_AHEAD} / pace / (wanting + 1)))
            END::int AS slots
@@ -300,7 +300,7 @@ WITH was AS MATERIALIZED (
     )
     SELECT domain_id, %(holder)s, greatest(grant_, busy), concurrency, waiting,
            CASE
-               WHEN start > at + patience * interval '1 second' THEN 0
+               WHEN start > at + max_wait * interval '1 second' THEN 0
                ELSE asked_slots - slots
            END,
            CASE WHEN slots > 0 THEN at END,
@@ -342,7 +342,7 @@ _RESERVE_PAIRS: LiteralString = f"""
 WITH planned AS MATERIALIZED (
     SELECT d.id AS domain_id,
            p.id AS proxy_id,
-           w.patience,
+           w.max_wait,
            w.slack,
            pace.delay,
            least(want.slots, ceil({RESERVE_AHEAD} / pace.delay))::int AS slots,
@@ -366,7 +366,7 @@ WITH planned AS MATERIALIZED (
 ), near AS MATERIALIZED (
     SELECT domain_id, proxy_id, delay, start, slack,
            CASE
-               WHEN start > clock_timestamp() + patience * interval '1 second' THEN 0
+               WHEN start > clock_timestamp() + max_wait * interval '1 second' THEN 0
                ELSE slots
            END AS slots
       FROM planned
@@ -391,7 +391,7 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "robots_delay": wanted.terms.robots_delay,
         "direct": wanted.direct,
         "proxied": sum(wanted.proxied.values()),
-        "patience": wanted.patience,
+        "max_wait": wanted.max_wait,
         "busy": wanted.busy,
         "waiting": wanted.waiting,
         "good": answers.good,
