@@ -346,9 +346,9 @@ def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) ->
         " product is gone it belongs to another product. These figures are not blind: the"
         " results of both halves were known when the form of the path was chosen and brands were"
         " excluded. In this experiment, one other page is sufficient for a path; a worker needs"
-        " three that agree, with different prices, and no shop here has that many. For brands, availability and SKU, the same"
-        " method gained nothing or one page (measured with an earlier version that tried more"
-        " paths), and is not used."
+        " three that agree, with different prices, and no shop here has that many. For brands,"
+        " availability and SKU, the same method gained nothing or one page (measured with an"
+        " earlier version that tried more paths), and is not used."
     )
     report.text(
         "**What remains** (issue 16 aims at .85 for brands). Of the 5 wrong and 2 missing brands"
