@@ -16,7 +16,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "forager.db.database": {"SILENCE_LIMIT": 4.0},
     "forager.jobs.supervisor": {"ANSWER_LIMIT": 5.0},
     "forager.jobs.runner": {"DISK_FULL_DELAY": 2.0},
-    "forager.fetch.budgets.budget": {"PERMITS_LAST": 4.0},
+    "forager.fetch.budgets.store": {"PERMITS_LAST": 4.0},
     "forager.tasks.workers.supervisor": {"LONGEST_DELAY": 2.0},
     "forager.tasks.workers.worker": {"ANSWER_LIMIT": 5.0},
     "forager.tasks.stages.settle": {"PAUSE_WHEN_FULL": 1.0},

@@ -258,3 +258,9 @@ def test_breadcrumbs_lose_home_and_product() -> None:
 )  # fmt: skip
 def test_a_brand_that_the_item_refers_to_or_lists(data: dict[str, object]) -> None:
     assert product_of(linked(json.dumps(data))).brand == "Zenith"
+
+
+@pytest.mark.parametrize("reference", [["#b"], {"@id": "#b"}, None, 7])
+def test_a_reference_that_is_no_text_is_left_out(reference: object) -> None:
+    graph = [{**KETTLE, "brand": {"@id": reference}}, {"@id": "#b", "name": "Zenith"}]
+    assert product_of(linked(json.dumps({"@graph": graph}))).name == KETTLE["name"]

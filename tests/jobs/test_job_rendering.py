@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
 from uuid import UUID
 
 import pytest
@@ -103,4 +104,15 @@ async def test_a_worker_that_runs_only_one_job_renders_for_no_other(
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT renders FROM workers")
         assert await cursor.fetchall() == [(False,)]
+    assert await claimed(queue, renders=False, only=job) == [job]
+
+
+@pytest.mark.parametrize("change", ["state = 'stopping'", "note = 'claims nothing'"])
+async def test_a_renderer_that_claims_nothing_does_not_count(
+    database: Database, queue: Queue, change: LiteralString
+) -> None:
+    job = await enqueued(queue, "https://app.example/", render="always")
+    await register_renderer(database)
+    async with database.connection() as connection:
+        await connection.execute(f"UPDATE workers SET {change}")
     assert await claimed(queue, renders=False, only=job) == [job]

@@ -22,7 +22,7 @@ def told_on(page: str) -> str:
     [
         ("/errors", "Errors by cause"),
         ("/errors/list", "All errors"),
-        ("/dead-letters", "Dead letters"),
+        ("/dead-letters", "Failed permanently"),
         ("/parsers", "Success by domain"),
     ],
 )

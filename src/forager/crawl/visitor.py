@@ -150,7 +150,7 @@ class Visitor:
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
             return await self._settle(self._judge.page(entry, response, facts), facts, previous)
-        if (words := self.rendering.check_browser(entry.url, reason)) is not None:
+        if (words := self.rendering.check_browser(response.url, reason)) is not None:
             settled = replace(self._judge.page(entry, response, facts), rendering=words)
             return await self._settle(settled, facts, previous)
         rendered = await self.rendering.render(entry.url, response, facts, reason, self._pool)

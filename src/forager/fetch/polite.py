@@ -29,6 +29,8 @@ from forager.fetch.sender import Fetcher, Hop, Sender, follow
 from forager.secrets import Vault
 from forager.settings import Settings
 
+# images and the resources of rendered pages beside the pages of tasks
+OTHER_REQUESTS = 16
 # how long it is remembered whether the pool has proxies at private addresses
 GUARD_KNOWN_FOR = 15.0
 
@@ -83,8 +85,7 @@ class Fetching:
         self._settings = settings
         self._agent = agent_header(settings)
         self._stack = AsyncExitStack()
-        # as many as a client has connections
-        self._at_once = max(100, 2 * settings.task_concurrency)
+        self._at_once = settings.task_concurrency + OTHER_REQUESTS
         self._budgets = Budgets(
             database, holder=new_id(), delay=None, concurrency=None, at_once=self._at_once
         )
@@ -101,9 +102,9 @@ class Fetching:
         await self._stack.aclose()
 
     @property
-    def sending(self) -> int:
-        """Requests in flight."""
-        return self._budgets.sending
+    def is_full(self) -> bool:
+        """Whether as many requests are in flight as a worker may send at once."""
+        return self._budgets.sending >= self._at_once
 
     @property
     def pages_waiting(self) -> int:

@@ -36,7 +36,11 @@ class ProductSettings(BaseModel):
         default=1.0, description="How often the scheduler looks for tasks that are due."
     )
     task_concurrency: int = Field(
-        default=32, ge=1, le=10_000, description="Tasks one worker downloads at the same time."
+        default=32,
+        ge=1,
+        le=10_000,
+        description="Pages of tasks that one worker downloads at the same time. Images and rendered"
+        " pages add up to 16 requests.",
     )
     task_stages: Literal["both", "download", "parse"] = Field(
         default="both",

@@ -48,7 +48,7 @@ def _resolved(item: Item, described: dict[str, Item]) -> Item:
         name: described[value["@id"]]
         for name in ("brand", "manufacturer", "offers")
         if isinstance(value := item.get(name), dict)
-        and len(value) == 1 and value.get("@id") in described
+        and len(value) == 1 and isinstance(key := value.get("@id"), str) and key in described
     }  # fmt: skip
     return {**item, **found} if found else item
 

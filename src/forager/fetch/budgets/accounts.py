@@ -104,6 +104,8 @@ class DomainAccount:
         # whether pages of other runners wait; unknown before the first answer
         self._others_wait = True
         self._last_window: Window | None = None
+        # slots that were given up in an exchange that failed
+        self.unreturned: Returned | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
         self._lane = Lane()
@@ -279,6 +281,7 @@ class DomainAccount:
         """The database knows what was sent; slow-downs noted since then are still to be written."""
         self.exchanged_at = sent_at
         self.trouble = None
+        self.unreturned = None
         if self.unwritten_block <= sent_at + wanted.block_for:
             self.unwritten_block = 0.0
         if self.unwritten_slow == wanted.refused_under:
@@ -288,6 +291,7 @@ class DomainAccount:
         """Report the same with the next exchange."""
         self.exchanged_at = local_time()
         self.answers = self.answers.plus(wanted.answers)
+        self.unreturned = wanted.returned
 
     def heed_robots(self, host: str, delay: float) -> None:
         """Of all hosts that the row covers, the longest delay applies."""

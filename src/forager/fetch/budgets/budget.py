@@ -83,8 +83,9 @@ class Budgets:
         self._wanted: set[DomainAccount] = set()
         self._next_look = 0.0
         self._wake = asyncio.Event()
+        self._asked = asyncio.Event()
         self._exchanging = asyncio.Lock()
-        self._running: asyncio.Task[None] | None = None
+        self._running: list[asyncio.Task[None]] = []
         self._leaving = False
         self._free = asyncio.Semaphore(at_once)
         # requests in flight, and pages that wait for their host (not for this process)
@@ -92,7 +93,8 @@ class Budgets:
         self.pages_waiting = 0
 
     async def __aenter__(self) -> Self:
-        self._running = asyncio.create_task(self._run())
+        # apart, so that a lookup that has to wait holds up no host that is in use
+        self._running = [asyncio.create_task(self._run()), asyncio.create_task(self._look_up_all())]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -234,10 +236,12 @@ class Budgets:
         return known.account
 
     async def _look_up(self, host: str, deadline: float) -> None:
+        if self._leaving:
+            raise asyncio.CancelledError  # as for those that wait when this ends
         found = self._unknown.get(host)
         if found is None:
             found = self._unknown[host] = asyncio.get_running_loop().create_future()
-            self._wake.set()
+            self._asked.set()
         try:
             # others may wait for the same one
             await asyncio.shield(found)
@@ -245,6 +249,12 @@ class Budgets:
             if local_time() >= deadline:
                 raise
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
+
+    async def _look_up_all(self) -> None:
+        while not self._leaving:
+            await self._asked.wait()
+            self._asked.clear()
+            await self._find_rows()
 
     async def _find_rows(self) -> None:
         """Look up the rows of all unknown hosts together."""
@@ -299,7 +309,6 @@ class Budgets:
                 async with asyncio.timeout(LOOK_EVERY):
                     await self._wake.wait()
             self._wake.clear()
-            await self._find_rows()
             pause = SHORTEST_PAUSE
             if due := self._due():
                 pause = await self._exchange_or_note(due)
@@ -373,7 +382,7 @@ class Budgets:
             patience=account.patience(now),
             busy=account.hold(),
             waiting=account.pages_waiting,
-            returned=returned,
+            returned=returned or account.unreturned,
             answers=account.take_answers(),
             slack=account.slack,
             block_for=max(0.0, account.unwritten_block - now),
@@ -416,10 +425,12 @@ class Budgets:
         """Between two exchanges if possible: a cancelled one costs its connection."""
         self._leaving = True
         self._wake.set()
-        if self._running is not None:
-            await asyncio.wait([self._running], timeout=LEAVE_WITHIN)
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        self._asked.set()
+        if self._running:
+            await asyncio.wait(self._running, timeout=LEAVE_WITHIN)
+            for running in self._running:
+                running.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
         for found in self._unknown.values():
             found.cancel()
 

@@ -116,6 +116,7 @@ async def exchange(
         "ids": [each.domain_id for each in wanted],
         "wanted": json.dumps([_values(each) for each in wanted]),
         "holder": holder,
+        "permits_last": PERMITS_LAST,
         "pairs": json.dumps(
             [(each.domain_id, *pair) for each in wanted for pair in each.proxied.items()]
         ),
@@ -256,7 +257,7 @@ WITH was AS MATERIALIZED (
             ON mine.domain_id = placed.domain_id AND mine.holder = %(holder)s
          CROSS JOIN LATERAL (
             SELECT p.expires_at
-                   > placed.at + ({PERMITS_LAST} - {ASKED_LATELY}) * interval '1 second'
+                   > placed.at + (%(permits_last)s - {ASKED_LATELY}) * interval '1 second'
          ) AS lately (is_here)
      ) AS others
 ), decided AS (
@@ -304,7 +305,7 @@ WITH was AS MATERIALIZED (
                ELSE asked_slots - slots
            END,
            CASE WHEN slots > 0 THEN at END,
-           at + {PERMITS_LAST} * interval '1 second'
+           at + %(permits_last)s * interval '1 second'
       FROM granted
      WHERE NOT leaves
     ON CONFLICT (domain_id, holder) DO UPDATE
@@ -331,7 +332,7 @@ SELECT domain_id,
        slots,
        grant_ AS permits,
        limit_ AS "limit",
-       extract(epoch FROM at + {PERMITS_LAST} * interval '1 second')::float8 AS expires_at,
+       extract(epoch FROM at + %(permits_last)s * interval '1 second')::float8 AS expires_at,
        extract(epoch FROM new_slot_at)::float8 AS reserved_until,
        others_waiting
   FROM granted

@@ -148,7 +148,11 @@ class RobotsGate:
         self._size += size - known.size
         known.size = size
         while self._size > KNOWN_BYTES:
-            idle = (name for name, each in self._origins.items() if not each.loading.locked())
+            idle = (
+                name
+                for name, each in self._origins.items()
+                if each is not known and not each.loading.locked()
+            )
             oldest = next(idle, None)
             if oldest is None:
                 return

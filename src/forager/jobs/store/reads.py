@@ -202,13 +202,13 @@ COLUMNS: LiteralString = """
 """
 
 
-# Whether a crawl can only be run where there is a browser: by its own options, or by those of the
-# domain of its host, or of the nearest domain above that.
-NEEDS_BROWSER: LiteralString = """
-    (crawl_jobs.kind = 'crawl' AND CASE coalesce(crawl_jobs.payload ->> 'render', 'auto')
-        WHEN 'always' THEN true
-        WHEN 'auto' THEN coalesce((
-            SELECT d.render = 'always'
+# How a crawl renders: by its own options, or by those of the domain of its host, or of the nearest
+# domain above that.
+RENDER_MODE: LiteralString = """
+    coalesce(
+        nullif(crawl_jobs.payload ->> 'render', 'auto'),
+        (
+            SELECT d.render
               FROM domains d
              WHERE d.domain_name = crawl_jobs.host
                 OR d.domain_name = ANY (ARRAY(
@@ -218,20 +218,22 @@ NEEDS_BROWSER: LiteralString = """
                    ))
              ORDER BY length(d.domain_name) DESC
              LIMIT 1
-        ), false)
-        ELSE false
-    END)
+        ),
+        'auto'
+    )
 """
+NEEDS_BROWSER: LiteralString = f"(crawl_jobs.kind = 'crawl' AND {RENDER_MODE} = 'always')"
 
 
 def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> LiteralString:
-    """The condition that a worker of this role with a browser has been seen lately.
+    """The condition that a worker of this role with a browser was seen lately and claims work.
 
-    `region` is an expression; only workers of that region count unless it is null.
+    `region` is an expression; only workers of that region count unless it is null. A note says
+    why a worker claims nothing.
     """
     return f"""
     EXISTS (SELECT FROM workers w
-             WHERE w.role = '{role}' AND w.renders
+             WHERE w.role = '{role}' AND w.renders AND w.state = 'running' AND w.note IS NULL
                AND ({region} IS NULL OR w.region = {region})
                AND w.last_seen > now() - %(stale_after)s * interval '1 second')
     """
@@ -240,10 +242,11 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
 # Whether some pages of an `auto` crawl need a browser: earlier ones gained from it, or were left
 # to workers that have one. OFFSET 0 keeps the planner from reading all lessons at once for a hash
 # table: each claim looks at few jobs.
-MAY_NEED_BROWSER: LiteralString = """
-    (crawl_jobs.kind = 'crawl' AND coalesce(crawl_jobs.payload ->> 'render', 'auto') = 'auto'
+MAY_NEED_BROWSER: LiteralString = f"""
+    (crawl_jobs.kind = 'crawl'
      AND EXISTS (SELECT FROM render_lessons l
-                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0))
+                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0)
+     AND {RENDER_MODE} = 'auto')
 """
 RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
 ONLY_FOR_RENDERERS: LiteralString = f"""

@@ -122,7 +122,7 @@ class Downloader(StageLoop[Download]):
         """
         most, held = self._settings.task_concurrency, len(self._running)
         rendering = min(len(self._rendering), self._browser.room)
-        if self._fetching.sending >= most + rendering:
+        if self._fetching.is_full:
             return 0
         begun = held - min(held, self._fetching.pages_waiting)
         return min(BEGUN_PER_DOWNLOAD * most + rendering - begun, HELD_PER_DOWNLOAD * most - held)
