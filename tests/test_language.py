@@ -39,6 +39,15 @@ def _texts(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in hidden:
             yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield node.lineno, _joined(node)
+
+
+def _joined(text: ast.JoinedStr) -> str:
+    """An f-string with a blank for each value: its fragments alone may be single words."""
+    return "".join(
+        str(part.value) if isinstance(part, ast.Constant) else "{}" for part in text.values
+    )
 
 
 def test_messages_and_help_texts_have_no_odd_phrases() -> None:
@@ -49,6 +58,13 @@ def test_messages_and_help_texts_have_no_odd_phrases() -> None:
         if " " in text.strip() and not SQL.search(text) and (odd := ODD.search(text))
     ]
     assert found == []
+
+
+def test_words_between_the_values_of_an_f_string_are_checked() -> None:
+    [node] = [
+        each for each in ast.walk(ast.parse('f"Mend {x}?"')) if isinstance(each, ast.JoinedStr)
+    ]
+    assert ODD.search(_joined(node))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ async def troubles(database: Database, storage: Storage) -> list[tuple[Trouble, 
     return [finding.troubles for finding in await findings(database, storage)]
 
 
-async def mend_all(database: Database, storage: Storage) -> list[list[str]]:
+async def repair_all(database: Database, storage: Storage) -> list[list[str]]:
     return [await repair(database, storage, found) for found in await findings(database, storage)]
 
 
@@ -379,7 +379,7 @@ async def test_a_row_whose_file_was_never_written(
     assert await troubles(database, storage) == [()]
     await job.end()
     assert await troubles(database, storage) == [(Trouble.UNWRITTEN,)]
-    assert await mend_all(database, storage) == [["row deleted"]]
+    assert await repair_all(database, storage) == [["row deleted"]]
     assert await findings(database, storage) == []
 
 
@@ -396,7 +396,7 @@ async def test_an_orphan_is_deleted_once_nobody_can_be_writing_it(
     assert await findings(database, storage) == []  # it may have been written just now
     os.utime(folder / ref.segment, (old, old))
     assert await troubles(database, storage) == [(Trouble.ORPHAN,)]
-    assert await mend_all(database, storage) == [["file deleted"]]
+    assert await repair_all(database, storage) == [["file deleted"]]
     assert await storage.list_segments() == []
 
 
@@ -406,7 +406,7 @@ async def test_a_file_that_rows_refer_to_gets_its_row_back(
     ref, *_ = await finished(job)
     await rows_of(database, "DELETE FROM archive_segments RETURNING name")
     assert await troubles(database, storage) == [(Trouble.UNLISTED,)]
-    assert await mend_all(database, storage) == [["row added"]]
+    assert await repair_all(database, storage) == [["row added"]]
     row = await segment_row(database, ref.segment)
     assert (row.job_id, row.references, row.open) == (job.id, 3, False)
     assert await troubles(database, storage) == [()]
@@ -419,7 +419,7 @@ async def test_references_to_nothing_at_all(
     (folder / ref.segment).unlink()
     await rows_of(database, "DELETE FROM archive_segments RETURNING name")
     assert await troubles(database, storage) == [(Trouble.UNKNOWN,)]
-    assert await mend_all(database, storage) == [["3 reference(s) deleted"]]
+    assert await repair_all(database, storage) == [["3 reference(s) deleted"]]
     assert await findings(database, storage) == []
 
 

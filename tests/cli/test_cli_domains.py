@@ -48,7 +48,7 @@ def test_what_is_blocked_is_shown(database_url: str) -> None:
     assert "in 59 min" in shown or "in 1 h" in shown
     assert "2 s more" in shown
     assert forager("unblock", "busy.example", "--json").json["blocked_until"] is None
-    assert "no such domains" in forager("list", "--slowed").err
+    assert "No domains match" in forager("list", "--slowed").err
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_what_destroys_needs_yes_off_a_terminal(
     assert run(["jobs", "prune", "--older-than-days", "0", "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"deleted": 1}
     assert run(["jobs", "list", "--status", "failed"]) == 0
-    assert "No job fits" in capsys.readouterr().err
+    assert "No jobs match" in capsys.readouterr().err
 
 
 def test_work_counts_jobs_by_state(stage: Callable[[Scene], Job], capsys: Capture) -> None:

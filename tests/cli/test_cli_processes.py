@@ -40,7 +40,7 @@ def test_version_and_usage_errors() -> None:
 async def test_data_goes_to_stdout_and_all_else_to_stderr(queue: Queue) -> None:
     empty = forager("jobs", "list", FORAGER_LOG_LEVEL="debug")
     assert (empty.code, empty.out) == (0, "")
-    assert "There are no jobs. `forager crawl URL` makes one" in empty.err
+    assert "There are no jobs. `forager crawl URL` creates one" in empty.err
     await queue.enqueue_many([NewJob(kind="selftest") for _ in range(3)])
     cut = forager("jobs", "list", "--limit", "2", "--json")
     assert len(cut.json["items"]) == 2
@@ -49,7 +49,7 @@ async def test_data_goes_to_stdout_and_all_else_to_stderr(queue: Queue) -> None:
     assert rest.json["next_cursor"] is None
     assert rest.json["items"][0]["shown_status"] == "pending"
     assert rest.json["items"][0]["created_at"].endswith("Z")
-    assert "2 of more; next page: --cursor" in forager("jobs", "list", "--limit", "2").err
+    assert "More results: --cursor" in forager("jobs", "list", "--limit", "2").err
 
 
 async def test_no_colour_on_a_terminal_under_no_color(queue: Queue) -> None:

@@ -227,7 +227,7 @@ async def test_an_auto_crawl_is_handed_over_to_a_worker_with_a_browser(
     assert crawled.job.status is Status.PENDING
     assert "/app/4" not in crawled.outcomes(site.url)
     events = await crawls.queue.events(job_id)
-    assert events[-1].reason == "its pages need a worker that renders"
+    assert events[-1].reason == "some pages need a worker with a browser"
     wait = (await crawl_report(crawls.database, crawls.queue, job_id)).wait
     assert wait == CrawlWait("waiting for a worker that renders (forager worker --render)")
     assert await crawls.queue.claim(new_id(), kinds=["crawl"]) == []

@@ -135,3 +135,22 @@ async def test_a_job_is_exported_by_its_id(
         await pages_of(database, settings, job, 1)
     with pytest.raises(NotFound, match="no source or job abcdef"):
         await pages_of(database, settings, "abcdef", None)
+    with pytest.raises(NotFound, match="no source nothing"):
+        await pages_of(database, settings, "nothing", None)
+
+
+async def test_the_beginning_of_several_job_ids_is_ambiguous(
+    database: Database, queue: Queue, settings: Settings
+) -> None:
+    first, _ = [await Crawls(database, queue, settings, name).start() for name in ("one", "two")]
+    shared = str(first.context.job.id)[:4]
+    with pytest.raises(InvalidInput, match="several jobs begin with"):
+        await pages_of(database, settings, shared, None)
+
+
+async def test_a_source_that_is_named_like_a_job_lacks_a_generation(
+    database: Database, corpus: Corpus, settings: Settings
+) -> None:
+    await corpus.publish("cafe", {"/": [("Home", "Coffee.")]})
+    with pytest.raises(NotFound, match="generation 99"):
+        await pages_of(database, settings, "cafe", 99)

@@ -20,7 +20,7 @@ from fuzz.target import Target
 assert ROUTERS, "importing them makes every order known"
 # what endpoints ask an order for; each may refuse it, with an error of the family
 _MEANINGS = (
-    "options", "filter", "value", "changes", "schedule", "terms", "wishes", "selection", "new",
+    "options", "filter", "value", "changes", "schedule", "terms", "requests", "selection", "new",
     "default_every",
 )  # fmt: skip
 

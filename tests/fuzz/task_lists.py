@@ -1,4 +1,4 @@
-"""Lists of URLs to track: every line or entry is a wish, or says why it is none."""
+"""Lists of URLs to track: every line or entry is a request, or says why it is none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(data: bytes) -> None:
 def _check_lines(read: list[TrackRequest | BadLine], lines: int) -> None:
     numbers = [each.line for each in read]
     # entries of an array may all stand in one line
-    assert numbers == sorted(numbers), "wishes come in the order of their lines"
+    assert numbers == sorted(numbers), "requests come in the order of their lines"
     assert all(1 <= number <= lines for number in numbers)
     for each in read:
         if isinstance(each, BadLine):

@@ -51,6 +51,12 @@ def test_a_line_breaks_where_nothing_is_known() -> None:
     assert drawn.count("<polyline") == 2
 
 
+def test_tooltips_stay_above_their_points_when_the_last_have_none() -> None:
+    drawn = line_chart([Series("pace", [1, 2, None, None])], ["a"], "Pace", names=["1 s", "2 s"])
+    columns = re.findall(r'class="hover" x="([\d.]+)" width="([\d.]+)"', drawn)
+    assert columns == [("0", "150"), ("150", "150")]
+
+
 def test_a_chart_says_in_words_what_it_shows() -> None:
     drawn = line_chart([Series("pages", [1, 5, 2])], ["then", "now"], "Pace")
     assert 'aria-label="Pace: pages now 2, at most 5"' in drawn

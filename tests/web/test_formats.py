@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
 from forager.errors import InvalidInput
-from forager.web.formats import MISSING, counted, duration, highlighted, number, percent, size, when
+from forager.web.formats import (
+    MISSING,
+    change,
+    counted,
+    duration,
+    highlighted,
+    number,
+    percent,
+    size,
+    when,
+)
 from forager.web.forms import parse_form
 
 
@@ -33,6 +44,8 @@ def test_numbers(value: float | None, shown: str) -> None:
         (0, "0 s"),
         (0.2, "200 ms"),
         (0.0001, "1 ms"),
+        (0.9996, "1 s"),
+        (-0.3, "0 s"),
         (1.5, "1.5 s"),
         (9.98, "10 s"),
         (59, "59 s"),
@@ -55,6 +68,21 @@ def test_sizes(value: float, shown: str) -> None:
 def test_shares_and_counts() -> None:
     assert [percent(0.005), percent(0.5), percent(None)] == ["0.5 %", "50 %", MISSING]
     assert [counted(1, "page"), counted(1200, "page")] == ["1 page", "1,200 pages"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (-4.81, "-4.8 %"),
+        (10, "+10 %"),
+        (0.04, "+0.04 %"),
+        (Decimal("-0.04"), "-0.04 %"),
+        (0.001, "0 %"),
+        (1000.0, "+1,000 %"),
+    ],
+)
+def test_changes_have_a_sign(value: float | Decimal, shown: str) -> None:
+    assert change(value) == shown
 
 
 def test_a_time_is_exact_for_programs_and_for_who_asks() -> None:

@@ -114,6 +114,23 @@ async def test_a_task_is_paused_with_the_keyboard_and_says_why_it_waits(
     await expect(tab.page.locator("h1")).not_to_contain_text("paused")
 
 
+async def test_hidden_fields_of_a_condition_do_not_keep_an_alert_from_being_added(
+    tab: Tab, database: Database
+) -> None:
+    await tab.go("/alerts")
+    await tab.page.get_by_label("Condition").select_option("price_drop")
+    await tab.page.get_by_label("Percent").fill("500")
+    await tab.page.get_by_label("Condition").select_option("price_below")
+    await expect(tab.page.locator("[name=percent]")).to_be_disabled()
+    await tab.page.get_by_label("Amount").fill("40")
+    await tab.page.get_by_role("button", name="Add alert").click()
+    await expect(tab.page.locator("#live_rules tbody tr")).to_have_count(1)
+    await tab.page.get_by_label("Condition").select_option("back_in_stock")
+    await expect(tab.page.locator("[name=currency]")).to_be_disabled()
+    await tab.page.get_by_label("Condition").select_option("price_drop")
+    await expect(tab.page.locator("[name=percent]")).to_be_enabled()
+
+
 async def test_no_page_of_the_catalogue_complains_or_is_wider_than_the_screen(
     address: str, catalogue: Catalogue
 ) -> None:
@@ -407,8 +424,8 @@ async def test_addresses_are_tracked_and_the_bad_ones_named(
 ) -> None:
     lines = "https://a.example/p/1\nnonsense\nhttps://a.example/p/2\n"
     done = await visitor.act("/track", {"urls": lines, "every": "6h", "priority": "2"})
-    assert "2 pages tracked" in done.text
-    assert "1 line refused" in done.text
+    assert "Tracking 2 new pages" in done.text
+    assert "1 line rejected; first: nonsense" in done.text
     none = await visitor.act("/track", {"urls": "http://10.0.0.1/p"})
     assert none.status == 422
     assert (await visitor.act("/track", {"urls": "https://b.example/", "every": "x"})).status == 422
@@ -441,10 +458,17 @@ async def test_alert_rules_are_added_refused_and_deleted(
     fields = {"kind": "price_below", "amount": "40", "currency": "eur", "days": "3"}
     added = await visitor.act("/alerts", {**fields, "product": str(product_id)})
     assert "Price below 40 EUR" in added.text
+    hidden = {"percent": "no number", "days": "0"}
+    added = await visitor.act("/alerts", {**fields, **hidden})
+    assert "Alert added" in added.text
+    stock = await visitor.act("/alerts", {**fields, **hidden, "kind": "back_in_stock"})
+    assert "Alert added" in stock.text
     for wrong in ({"kind": "nothing"}, {"kind": "price_drop"}, {**fields, "product": "999"}):
         refused = await visitor.act("/alerts", wrong)
         assert refused.status in (404, 422)
         assert "Add alert" in refused.text
-    [rule] = (await list_alerts(database)).items
-    await visitor.act(f"/alerts/{rule.id}/delete")
+    rules = (await list_alerts(database)).items
+    assert len(rules) == 3
+    for rule in rules:
+        await visitor.act(f"/alerts/{rule.id}/delete")
     assert "No alerts yet" in (await visitor.get("/alerts")).text

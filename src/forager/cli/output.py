@@ -182,7 +182,7 @@ def show_list(
 
 def note_more(cursor: object | None) -> None:
     if cursor is not None:
-        note(f"There are more: --cursor {cursor}")
+        note(f"More results: --cursor {cursor}")
 
 
 def note(text: str) -> None:

@@ -48,8 +48,8 @@ def with_database(
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """The database and the settings of a command, and the services on them."""
+class CommandContext:
+    """The database, settings and services of a command."""
 
     database: Database
     settings: Settings
@@ -96,7 +96,7 @@ Command = Callable[..., None]
 def answers(
     show: Columns | Callable[[Any], Any], *, document: Callable[[Any], Any] | None = None
 ) -> Callable[[Ask], Command]:
-    """Make a command of a coroutine: print what it returns as JSON, or with `show`.
+    """Turn a coroutine into a command that prints its result as JSON or with `show`.
 
     `show` is the columns of a table, prints the answer itself, or returns its text. `document`
     turns the answer into what is printed as JSON.
@@ -119,7 +119,7 @@ def lists(
     none: str | None = None,
     document: Callable[[Any], Any] | None = None,
 ) -> Callable[[Ask], Command]:
-    """Make a command of a coroutine that returns one page of a list; see `show_list`."""
+    """Turn a coroutine that returns one page of a list into a command; see `show_list`."""
     return _printed(
         lambda page, as_json: show_list(page, as_json, show, none=none, document=document)
     )
@@ -141,9 +141,13 @@ def _printed(print_answer: Callable[[Any, bool], None]) -> Callable[[Ask], Comma
     return decorate
 
 
-def with_services(context: typer.Context, ask: Callable[[Here], Awaitable[Answer]]) -> Answer:
+def with_services(
+    context: typer.Context, ask: Callable[[CommandContext], Awaitable[Answer]]
+) -> Answer:
     """Return the result of `ask` on the configured database and the services on it."""
-    return with_database(context, lambda database, settings: ask(Here(database, settings)))
+    return with_database(
+        context, lambda database, settings: ask(CommandContext(database, settings))
+    )
 
 
 def run(work: Coroutine[Any, Any, Answer]) -> Answer:

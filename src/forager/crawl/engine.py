@@ -326,7 +326,7 @@ class Engine:
         assert source is not None
         async with self._context.commit() as connection:
             await render_store.upsert_lessons(connection, source, [lesson])
-        return Waiting(0.0, "its pages need a worker that renders")
+        return Waiting(0.0, "some pages need a worker with a browser")
 
     async def _leave(self, outcome: Outcome) -> Outcome:
         """Commit what is settled; what is under way was never begun."""

@@ -76,8 +76,8 @@ async def job_export(database: Database, job_id: UUID) -> PageExport:
         found = (await generations.select_generations_of_jobs(connection, [job_id])).get(job_id)
     if found is None or not found.is_complete:
         raise NotAllowed(
-            f"job {job_id} has no pages to export as markdown: it is not complete, or keeps no"
-            " documents"
+            f"job {job_id} has no pages to export as markdown: it is not complete, it keeps no"
+            " documents, or its generation was deleted"
         )
     return PageExport(await get_source(database, found.source_id), found)
 

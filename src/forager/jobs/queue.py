@@ -87,11 +87,11 @@ class Queue:
 
     async def resolve(self, text: str) -> UUID:
         """The job a person means: a whole id, or its beginning as long as that is unique."""
-        digits = text.replace("-", "").lower()
-        if not digits or len(digits) > 32 or set(digits) - set("0123456789abcdef"):
+        if not may_be_job_id(text):
             raise InvalidInput(
                 f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
             )
+        digits = _digits_of(text)
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         found = await self._database.run(reads.select_jobs_by_prefix, low, high)
         if not found:
@@ -335,6 +335,16 @@ async def _existing(connection: Connection, job_id: UUID) -> Job:
     if job is None:
         raise _no_such_job(job_id)
     return job
+
+
+def may_be_job_id(text: str) -> bool:
+    """Whether this is a job id or the beginning of one."""
+    digits = _digits_of(text)
+    return 1 <= len(digits) <= 32 and set(digits) <= set("0123456789abcdef")
+
+
+def _digits_of(text: str) -> str:
+    return text.replace("-", "").lower()
 
 
 def _no_such_job(job_id: object) -> NotFound:

@@ -175,15 +175,17 @@ def _grid() -> Markup:
 
 def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
     """Invisible columns with a tooltip each."""
-    width = WIDTH / max(1, len(names))
+    width = WIDTH / max([1, len(names), *(len(each.values) for each in series)])
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(short(index * width), short(width), HEIGHT, _told(series, index, name, unit))
+        column.format(
+            short(index * width), short(width), HEIGHT, _tooltip(series, index, name, unit)
+        )
         for index, name in enumerate(names)
     )
 
 
-def _told(series: Sequence[Series], index: int, name: str, unit: str) -> str:
+def _tooltip(series: Sequence[Series], index: int, name: str, unit: str) -> str:
     values = [
         f"{each.name} {number(value)}{unit}"
         for each in series

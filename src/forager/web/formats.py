@@ -72,10 +72,11 @@ def size(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """4000 as 1 h 6 min: the two largest units that are not zero."""
+    """4000 as 1 h 6 min: the largest unit and the one below it."""
     if seconds is None:
         return MISSING
-    if 0 < seconds < 1:
+    seconds = max(0.0, seconds)
+    if seconds > 0 and round(1000 * seconds) < 1000:
         return f"{max(1, round(1000 * seconds))} ms"
     if seconds < 10:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
@@ -106,8 +107,12 @@ def percent(share: float | None) -> str:
 
 
 def change(value: float | Decimal) -> str:
-    """A change in percent, with its sign: -4.81 as -4.8 %."""
-    return f"{value:+.1f}".removesuffix(".0") + " %"
+    """A change in percent, with its sign: -4.81 as -4.8 %, 0.04 as +0.04 %."""
+    distance = abs(float(value))
+    if distance < 0.005:
+        return "0 %"
+    digits = 2 if distance < 0.1 else 1
+    return f"{value:+,.{digits}f}".removesuffix(".0") + " %"
 
 
 def moment(value: datetime | None) -> str:

@@ -85,16 +85,24 @@ class JobView:
     def series(self) -> list[Series]:
         assert self.pace is not None
         width = self.pace.width
-        lines = [Series("processed", self.pace.per_second, "a")]
+        later = [None] * (self._intervals - len(self.pace.settled))
+        lines = [Series("processed", [*self.pace.per_second, *later], "a")]
         if any(self.pace.failed):
-            lines.append(Series("failed", [count / width for count in self.pace.failed], "d"))
+            failed = [count / width for count in self.pace.failed]
+            lines.append(Series("failed", [*failed, *later], "d"))
         return lines
+
+    @property
+    def _intervals(self) -> int:
+        """Intervals of the chart, of which the last ones may be later than the crawl."""
+        assert self.pace is not None
+        return max(FEWEST_INTERVALS, 4 * math.ceil(len(self.pace.settled) / 4))
 
     @property
     def ticks(self) -> list[str]:
         """Times since the start at each quarter of the chart."""
         assert self.pace is not None
-        length = self.pace.width * len(self.pace.settled)
+        length = self.pace.width * self._intervals
         return ["start", *(duration(length * quarter / 4) for quarter in range(1, 5))]
 
     @property
@@ -170,7 +178,7 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
 
     # whole seconds, because batches are committed about once in one
     width = max(1, math.ceil((until - since) / MOST_INTERVALS))
-    intervals = max(FEWEST_INTERVALS, 4 * math.ceil((until - since) / width / 4))
+    intervals = max(1, math.ceil((until - since) / width))
 
     async def read() -> Pace:
         return await pace_of(

@@ -231,7 +231,9 @@ def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
 async def remembered(
     visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object
 ) -> Remembrance:
-    """What a page shows, cached for a time that grows with its cost; only for public data.
+    """Cache the values of a page; the more they cost, the longer they are cached.
+
+    Only for public data.
 
     `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """

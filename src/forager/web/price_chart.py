@@ -136,12 +136,12 @@ def _strip(steps: Sequence[Step]) -> Markup:
 def _hover(steps: Sequence[Step]) -> Markup:
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(short(step.start), _width(step), HEIGHT + STRIP, told(step.entry))
+        column.format(short(step.start), _width(step), HEIGHT + STRIP, _tooltip(step.entry))
         for step in steps
     )
 
 
-def told(entry: PriceEntry) -> str:
+def _tooltip(entry: PriceEntry) -> str:
     price = money(entry.price, entry.currency) if entry.price is not None else "no price"
     return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'unknown')}"
 

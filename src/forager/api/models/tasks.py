@@ -141,8 +141,8 @@ class TrackOrder(Order):
         every = interval_of(self.every)
         return Terms(self.priority, every, self.popularity, self.at, self.max_retries, self.render)
 
-    def wishes(self) -> list[TrackRequest | BadLine]:
-        return [_wish(number, item) for number, item in enumerate(self.items)]
+    def requests(self) -> list[TrackRequest | BadLine]:
+        return [_request(number, item) for number, item in enumerate(self.items)]
 
 
 class RefusedItem(View):
@@ -163,8 +163,8 @@ class TrackedTask(View):
     url: str = Field(description="As given in the request.")
 
     @classmethod
-    def build(cls, wish: TrackRequest, task_id: int) -> TrackedTask:
-        return cls(item=wish.line, id=task_id, url=storable(wish.url))
+    def build(cls, request: TrackRequest, task_id: int) -> TrackedTask:
+        return cls(item=request.line, id=task_id, url=storable(request.url))
 
 
 class TrackResult(View):
@@ -309,6 +309,6 @@ class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
         )
 
 
-def _wish(number: int, item: Any) -> TrackRequest | BadLine:
+def _request(number: int, item: Any) -> TrackRequest | BadLine:
     text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
     return request_of(number, item, storable(text))

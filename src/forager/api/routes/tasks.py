@@ -57,12 +57,12 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
     """
     if order.allow_private:
         caller.require(Scope.ADMIN)
-    wishes, terms = order.wishes(), order.terms()
+    requests, terms = order.requests(), order.terms()
 
     async def add(here: Services) -> TrackResult:
         refused: list[BadLine] = []
         tracked = await here.tasks.track_requests(
-            wishes,
+            requests,
             terms=terms,
             allow_private=order.allow_private,
             found_by="api",
@@ -76,19 +76,19 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
             known=tracked.known,
             updated=tracked.updated,
             bad=tracked.bad,
-            tasks=await _tasks_of(here, wishes),
+            tasks=await _tasks_of(here, requests),
             refused=[RefusedItem.of(bad) for bad in refused],
         )
 
     return await once.do(add, status=201)
 
 
-async def _tasks_of(here: Services, wishes: list[TrackRequest | BadLine]) -> list[TrackedTask]:
-    kept = [wish for wish in wishes if isinstance(wish, TrackRequest)]
-    ids = await here.tasks.ids_of([wish.url for wish in kept])
+async def _tasks_of(here: Services, requests: list[TrackRequest | BadLine]) -> list[TrackedTask]:
+    kept = [request for request in requests if isinstance(request, TrackRequest)]
+    ids = await here.tasks.ids_of([request.url for request in kept])
     return [
-        TrackedTask.build(wish, task_id)
-        for wish, task_id in zip(kept, ids, strict=True)
+        TrackedTask.build(request, task_id)
+        for request, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
 

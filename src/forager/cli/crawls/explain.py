@@ -12,7 +12,7 @@ from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import counted, say, short_time, show_json, write
-from forager.cli.running import Here, answers, with_database
+from forager.cli.running import CommandContext, answers, with_database
 
 if TYPE_CHECKING:
     from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
@@ -151,7 +151,7 @@ def _show(explanation: Explanation) -> None:
 
 @answers(_show)
 async def explain(
-    here: Here,
+    here: CommandContext,
     url: Annotated[str, typer.Argument(help="URL to look up.")],
     job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
 ) -> object:

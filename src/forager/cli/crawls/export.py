@@ -85,7 +85,9 @@ def export(
     """
     if format_ in PAGE_FORMATS:
         if body or outcome:
-            raise InvalidInput("--body and --outcome are for jsonl, parquet and warc")
+            raise InvalidInput(
+                "--body is for jsonl and parquet; --outcome is for jsonl, parquet and warc"
+            )
         return _export_pages(context, job, format_, output, generation, force=force)
     if generation is not None:
         raise InvalidInput("--generation is for markdown, llms and llms-full")
@@ -129,20 +131,23 @@ async def pages_of(
 ) -> PageExport:
     """The pages of a source, or of a job if no source has this name."""
     from forager.documents.export import job_export, open_export
-    from forager.jobs.queue import Queue
+    from forager.documents.sources import get_source
+    from forager.jobs.queue import Queue, may_be_job_id
 
     try:
+        await get_source(database, name)
+    except NotFound:
+        if not may_be_job_id(name):
+            raise
+    else:
         return await open_export(database, name, number)
-    except NotFound as no_source:
-        try:
-            job_id = await Queue(database, settings).resolve(name)
-        except NotFound:
-            raise NotFound(
-                f"there is no source or job {name}",
-                hint=Hint("{} and {} list them.", action("sources list"), action("jobs list")),
-            ) from None
-        except InvalidInput:  # not an id, or the beginning of several
-            raise no_source from None
+    try:
+        job_id = await Queue(database, settings).resolve(name)
+    except NotFound:
+        raise NotFound(
+            f"there is no source or job {name}",
+            hint=Hint("{} and {} list them.", action("sources list"), action("jobs list")),
+        ) from None
     if number is not None:
         raise InvalidInput("--generation is for a source: a job builds one generation")
     return await job_export(database, job_id)

@@ -20,7 +20,7 @@ from forager.cli.output import (
     on_one_line,
     show_rows,
 )
-from forager.cli.running import Here, answers, confirm, lists, with_services
+from forager.cli.running import CommandContext, answers, confirm, lists, with_services
 from forager.crawl.settlement import Outcome, UrlSort
 from forager.errors import ForagerError
 
@@ -90,7 +90,7 @@ def retry(
     document=lambda done: {"job": done.job, "urls": done.urls},
 )
 async def retry_failed(
-    here: Here,
+    here: CommandContext,
     job_id: JobId,
     reason: list[str] | None = option("Only URLs with this reason (repeatable)."),
 ) -> object:
@@ -159,9 +159,9 @@ def _row(page: SettledUrl) -> dict[str, Any]:
 
 
 @app.command()
-@lists(_PAGE_COLUMNS, none="No URL of this job is settled so.", document=_row)
+@lists(_PAGE_COLUMNS, none="No URLs match.", document=_row)
 async def pages(
-    here: Here,
+    here: CommandContext,
     job_id: JobId,
     outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
     reason: str | None = option("Only URLs with this reason."),
@@ -206,7 +206,7 @@ def _show_workers(found: Sequence[Worker]) -> None:
 
 @app.command()
 @answers(_show_workers, document=lambda found: {"items": found})
-async def workers(here: Here) -> object:
+async def workers(here: CommandContext) -> object:
     """List workers that are or recently were active."""
     from forager.jobs.workers import list_workers
 

@@ -9,7 +9,7 @@ import typer
 from forager.cli import output
 from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of, option
 from forager.cli.output import counted, distance, duration, long_time, on_one_line
-from forager.cli.running import Here, answers, confirm, run, with_services
+from forager.cli.running import CommandContext, answers, confirm, run, with_services
 from forager.jobs.lifecycle import FINISHED, Status
 
 if TYPE_CHECKING:
@@ -99,12 +99,15 @@ def _used_columns(jobs: list[Job]) -> output.Columns:
 
 
 def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool) -> None:
-    if cursor is not None:
-        output.note(f"{len(jobs)} of more; next page: --cursor {cursor}")
-    elif not jobs and filtered:
-        output.note("No job fits. `forager jobs work` counts the jobs there are.")
-    elif not jobs:
-        output.note("There are no jobs. `forager crawl URL` makes one, and so does `forager demo`.")
+    output.note_more(cursor)
+    if jobs or cursor is not None:
+        return
+    if filtered:
+        output.note("No jobs match. `forager jobs work` counts jobs by state.")
+    else:
+        output.note(
+            "There are no jobs. `forager crawl URL` creates one, and so does `forager demo`."
+        )
 
 
 @app.command()
@@ -206,9 +209,7 @@ def events(
         output.show_rows(_EVENT_COLUMNS, page)
     else:
         output.note("No events after this one.")
-    if next_cursor is not None:
-        output.note(f"{len(page)} of more; next page: --cursor {next_cursor}")
-    return None
+    return output.note_more(next_cursor)
 
 
 def _show_work(answer: dict[str, Any]) -> None:
@@ -227,7 +228,7 @@ def _show_work(answer: dict[str, Any]) -> None:
 
 @app.command()
 @answers(_show_work)
-async def work(here: Here) -> object:
+async def work(here: CommandContext) -> object:
     """Count jobs by state, with their remaining work."""
     queue = here.queue
     return {"counts": await queue.counts(), "pending_work": await queue.pending_work()}

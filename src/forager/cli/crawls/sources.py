@@ -10,7 +10,7 @@ import typer
 from forager.cli.crawls import source_views as views
 from forager.cli.options import AsJson, Cursor, Limit, Yes, argument, option
 from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import Here, answers, confirm, lists, with_database
+from forager.cli.running import CommandContext, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def _listed(row: DocumentRow) -> dict[str, Any]:
 
 
 @app.command("list")
-@lists(views.SOURCE_COLUMNS, none="There are no sources. `forager crawl URL` makes one.")
-async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+@lists(views.SOURCE_COLUMNS, none="There are no sources. `forager crawl URL` creates one.")
+async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List sources with their published generation."""
     from forager.documents.sources import list_sources
 
@@ -121,7 +121,7 @@ async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object
 
 @app.command()
 @answers(views.show_source)
-async def show(here: Here, source: SourceId) -> object:
+async def show(here: CommandContext, source: SourceId) -> object:
     """Show one source."""
     from forager.documents.sources import get_source
 
@@ -131,7 +131,7 @@ async def show(here: Here, source: SourceId) -> object:
 @app.command()
 @lists(views.PAGE_COLUMNS, document=_listed)
 async def pages(
-    here: Here,
+    here: CommandContext,
     source: SourceId,
     path: str = option("Only paths with this prefix.", default=""),
     limit: Limit = 100,
@@ -146,7 +146,7 @@ async def pages(
 @app.command()
 @lists(views.GENERATION_COLUMNS)
 async def generations(
-    here: Here, source: SourceId, limit: Limit = 20, cursor: Cursor = None
+    here: CommandContext, source: SourceId, limit: Limit = 20, cursor: Cursor = None
 ) -> object:
     """List the generations of a source, newest first."""
     from forager.documents.sources import list_generations
@@ -157,7 +157,7 @@ async def generations(
 @app.command()
 @answers(views.show_diff)
 async def diff(
-    here: Here,
+    here: CommandContext,
     source: SourceId,
     old: int | None = argument("Default: the generation NEW is based on.", metavar="[OLD]", min=1),
     new: int | None = argument("Default: the published one.", metavar="[NEW]", min=1),
@@ -176,7 +176,7 @@ async def diff(
 
 @app.command()
 @answers(views.show_check)
-async def check(here: Here, source: SourceId) -> object:
+async def check(here: CommandContext, source: SourceId) -> object:
     """Compare published pages with their archived responses to find lost content."""
     from forager.archive.options import archive_options
     from forager.documents.check import check_source
@@ -187,7 +187,7 @@ async def check(here: Here, source: SourceId) -> object:
 @app.command()
 @answers(views.show_published)
 async def publish(
-    here: Here,
+    here: CommandContext,
     source: SourceId,
     generation: Number = None,
     force: bool = option("Publish even if the quality gate rejected it.", "--force", default=False),
@@ -200,7 +200,7 @@ async def publish(
 
 @app.command()
 @answers(views.show_published)
-async def rollback(here: Here, source: SourceId, generation: Number = None) -> object:
+async def rollback(here: CommandContext, source: SourceId, generation: Number = None) -> object:
     """Publish an older generation again (default: the one published before)."""
     from forager.documents import publication
 
@@ -209,7 +209,7 @@ async def rollback(here: Here, source: SourceId, generation: Number = None) -> o
 
 @app.command()
 @answers(lambda done: f"deleted {done['source_id']}: {done['removed'].generations} generations")
-async def delete(here: Here, source: SourceId, yes: Yes = False) -> object:
+async def delete(here: CommandContext, source: SourceId, yes: Yes = False) -> object:
     """Delete a source with all its generations. Jobs and archived responses stay."""
     from forager.documents.cleanup import DocumentCleanup
     from forager.documents.sources import delete_source, get_source
@@ -226,7 +226,7 @@ async def delete(here: Here, source: SourceId, yes: Yes = False) -> object:
     lambda asked: f"job {asked.job.id}" + ("" if asked.created else " is refreshing it already"),
     document=lambda asked: {"job_id": asked.job.id, "created": asked.created},
 )
-async def refresh(here: Here, source: SourceId) -> object:
+async def refresh(here: CommandContext, source: SourceId) -> object:
     """Enqueue a crawl of a source with the options of its last crawl."""
     from forager.documents import sources
 
@@ -259,7 +259,7 @@ def schedule(
 @app.command("set")
 @answers(views.show_source)
 async def set_(
-    here: Here,
+    here: CommandContext,
     source: SourceId,
     keep: int | None = option("Number of generations to keep.", min=1, max=1000),
     max_shrink: float | None = option("Maximum drop in pages: 0.2 is 20 %.", min=0, max=1),

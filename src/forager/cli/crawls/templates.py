@@ -18,7 +18,7 @@ from forager.cli.output import (
     show_facts,
     show_json,
 )
-from forager.cli.running import Here, answers, lists, with_database
+from forager.cli.running import CommandContext, answers, lists, with_database
 
 if TYPE_CHECKING:
     from forager.crawl.options import CrawlTemplate
@@ -75,7 +75,7 @@ TEMPLATE_COLUMNS: Columns = {
 @lists(
     TEMPLATE_COLUMNS, none="There are no crawl templates. `forager templates save NAME` saves one."
 )
-async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List crawl templates by name."""
     from forager.access.caller import LOCAL
     from forager.crawl.templates import list_templates
@@ -90,7 +90,7 @@ def _show(template: CrawlTemplate) -> None:
 
 @app.command()
 @answers(_show)
-async def show(here: Here, name: TemplateName) -> object:
+async def show(here: CommandContext, name: TemplateName) -> object:
     """Show the URLs and options of a template."""
     from forager.access.caller import LOCAL
     from forager.crawl.templates import get_template
@@ -100,7 +100,7 @@ async def show(here: Here, name: TemplateName) -> object:
 
 @app.command()
 @answers(lambda found: f"deleted template {found.name}")
-async def delete(here: Here, name: TemplateName) -> object:
+async def delete(here: CommandContext, name: TemplateName) -> object:
     """Delete a template. Crawls that were started from it stay."""
     from forager.access.caller import LOCAL
     from forager.crawl.templates import delete_template

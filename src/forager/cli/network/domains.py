@@ -19,7 +19,7 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
-from forager.cli.running import Here, answers, lists, with_database, with_services
+from forager.cli.running import CommandContext, answers, lists, with_database, with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
 
@@ -152,7 +152,7 @@ def _show(domain: Domain) -> None:
 
 
 def _task_facts(domain: Domain) -> dict[str, str]:
-    """How its tasks are treated, as far as that was set."""
+    """Task settings of a domain that differ from the defaults."""
     facts = {
         "tasks": domain.task_hold,
         "every": _length(domain.crawl_frequency),
@@ -190,9 +190,9 @@ def _show_list(domains: Sequence[Domain]) -> None:
 
 
 @app.command("list")
-@lists(_show_list, none="There are no such domains. A crawl makes one for each host it meets.")
+@lists(_show_list, none="No domains match. A crawl adds one for each host.")
 async def list_(
-    here: Here,
+    here: CommandContext,
     active: bool | None = option("Only active or inactive domains.", "--active/--inactive"),
     slowed: bool = option("Only rate-limited hosts.", "--slowed", default=False),
     region: str | None = option("Only domains of this region."),
@@ -207,7 +207,7 @@ async def list_(
 
 @app.command()
 @answers(_show)
-async def show(here: Here, host: Host) -> object:
+async def show(here: CommandContext, host: Host) -> object:
     """Show the domain settings of a host: its own, or those of its nearest parent domain."""
     return await here.domains.get(host)
 
@@ -249,21 +249,21 @@ def add(
 
 @app.command()
 @answers(_show)
-async def enable(here: Here, host: Host) -> object:
+async def enable(here: CommandContext, host: Host) -> object:
     """Allow a domain to be crawled again."""
     return await here.domains.set(host, _changes(active=True))
 
 
 @app.command()
 @answers(_show)
-async def disable(here: Here, host: Host) -> object:
+async def disable(here: CommandContext, host: Host) -> object:
     """Stop all requests to a domain and its subdomains, including those of running crawls."""
     return await here.domains.set(host, _changes(active=False))
 
 
 @app.command()
 @answers(_show)
-async def unblock(here: Here, host: Host) -> object:
+async def unblock(here: CommandContext, host: Host) -> object:
     """Reset the slow-down of a host."""
     return await here.domains.forget_slow_down(host)
 
@@ -281,7 +281,7 @@ def _show_alarms(found: Sequence[DomainAlarm]) -> None:
         {"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found
     ],
 )
-async def alarms(here: Here) -> object:
+async def alarms(here: CommandContext) -> object:
     """List domains whose results are held because they look wrong."""
     from forager.tasks.alarms import list_alarms
 

@@ -13,7 +13,7 @@ from forager.cli.output import (
     counted,
     on_one_line,
 )
-from forager.cli.running import Here, lists
+from forager.cli.running import CommandContext, lists
 
 if TYPE_CHECKING:
     from forager.webhooks.webhook import EventRow
@@ -47,9 +47,9 @@ EVENT_COLUMNS: Columns = {
 
 
 @app.command("list")
-@lists(EVENT_COLUMNS, none="There are no such events.")
+@lists(EVENT_COLUMNS, none="No events match.")
 async def list_(
-    here: Here,
+    here: CommandContext,
     kind: str | None = option("Only this kind, such as product.price_changed."),
     domain: str | None = option(
         "Only events of this host, its subdomains, or the domain that covers it."

@@ -21,7 +21,7 @@ from forager.cli.output import (
     show_json,
     show_rows,
 )
-from forager.cli.running import Here, lists, with_database, with_services
+from forager.cli.running import CommandContext, lists, with_database, with_services
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ _RECORD_COLUMNS: Columns = {
     ),
     "LAST USED": "last_used_at",
     "REGION": "region",
-    "COSTS>": lambda record: record.cost and str(record.cost),
-    "WHY OFF": "disabled_reason",
+    "COST>": lambda record: record.cost and str(record.cost),
+    "REASON": "disabled_reason",
 }
 
 
@@ -200,7 +200,7 @@ _RECORD_COLUMNS: Columns = {
     _RECORD_COLUMNS, none="There are no proxies. `forager proxies add` adds one.", document=_shown
 )
 async def list_(
-    here: Here,
+    here: CommandContext,
     limit: Limit = 100,
     cursor: int = option("Return proxies after this ID.", default=0, min=0, max=2**63 - 1),
 ) -> object:

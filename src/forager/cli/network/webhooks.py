@@ -23,7 +23,14 @@ from forager.cli.output import (
     show_facts,
     show_json,
 )
-from forager.cli.running import Here, answers, confirm, lists, with_database, with_services
+from forager.cli.running import (
+    CommandContext,
+    answers,
+    confirm,
+    lists,
+    with_database,
+    with_services,
+)
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -124,14 +131,14 @@ WEBHOOK_COLUMNS: Columns = {
 
 @app.command("list")
 @lists(WEBHOOK_COLUMNS, none="There are no webhooks. `forager webhooks add URL` adds one.")
-async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List webhooks with their state."""
     return await here.webhooks.page(cursor=cursor, limit=limit)
 
 
 @app.command()
 @answers(show_webhook)
-async def show(here: Here, webhook: WebhookId) -> object:
+async def show(here: CommandContext, webhook: WebhookId) -> object:
     """Show one webhook."""
     return await here.webhooks.get(webhook)
 
@@ -176,7 +183,7 @@ def set_(
 
 @app.command()
 @answers(lambda found: f"removed webhook {found.id}: {found.url}")
-async def remove(here: Here, webhook: WebhookId, yes: Yes = False) -> object:
+async def remove(here: CommandContext, webhook: WebhookId, yes: Yes = False) -> object:
     """Delete a webhook and its pending messages."""
     found = await here.webhooks.get(webhook)
     confirm(f"Remove {found.url} with {counted(found.waiting, 'pending message')}?", yes=yes)
@@ -185,7 +192,7 @@ async def remove(here: Here, webhook: WebhookId, yes: Yes = False) -> object:
 
 @app.command()
 @answers(lambda found: f"enabled webhook {found.id}: {found.url}")
-async def enable(here: Here, webhook: WebhookId) -> object:
+async def enable(here: CommandContext, webhook: WebhookId) -> object:
     """Resume deliveries to a webhook, starting with pending messages."""
     return await here.webhooks.enable(webhook)
 
@@ -193,7 +200,9 @@ async def enable(here: Here, webhook: WebhookId) -> object:
 @app.command()
 @answers(lambda found: f"disabled webhook {found.id}: {found.url}")
 async def disable(
-    here: Here, webhook: WebhookId, reason: str | None = option("Reason, shown in the list.")
+    here: CommandContext,
+    webhook: WebhookId,
+    reason: str | None = option("Reason, shown in the list."),
 ) -> object:
     """Stop deliveries to a webhook until it is enabled again."""
     return await here.webhooks.disable(webhook, reason)
@@ -249,7 +258,7 @@ DELIVERY_COLUMNS: Columns = {
 @app.command()
 @lists(DELIVERY_COLUMNS, none="No messages found.")
 async def deliveries(
-    here: Here,
+    here: CommandContext,
     webhook: WebhookId,
     state: State | None = option("Only messages in this state."),
     limit: Limit = 50,
@@ -297,7 +306,7 @@ def _retried(done: dict[str, int]) -> str:
 @app.command()
 @answers(_retried)
 async def retry(
-    here: Here,
+    here: CommandContext,
     webhook: WebhookId,
     messages: list[int] | None = argument("Only these messages.", metavar="[MESSAGE]..."),
 ) -> object:

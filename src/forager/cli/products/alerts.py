@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from forager.cli.options import AsJson, Cursor, Limit, option
 from forager.cli.output import Columns, say, show_json
 from forager.cli.products.products import amount_of
-from forager.cli.running import Here, answers, lists, with_database
-
-if TYPE_CHECKING:
-    pass
+from forager.cli.running import CommandContext, answers, lists, with_database
 
 app = typer.Typer(
     help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
@@ -78,7 +75,7 @@ RULE_COLUMNS: Columns = {
 
 @app.command("list")
 @lists(RULE_COLUMNS, none="There are no alert rules. `forager alerts add KIND` adds one.")
-async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List alert rules."""
     from forager.products.alerts import list_alerts
 
@@ -88,7 +85,7 @@ async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object
 @app.command()
 @answers(lambda found: f"deleted alert rule {found.id}")
 async def delete(
-    here: Here,
+    here: CommandContext,
     rule: Annotated[
         int, typer.Argument(metavar="ID", min=1, max=2**63 - 1, help="ID of the alert rule.")
     ],

@@ -8,7 +8,7 @@ import typer
 
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import counted, note, show_json, show_rows, show_table
-from forager.cli.running import Here, answers
+from forager.cli.running import CommandContext, answers
 from forager.cli.running import run as run_loop
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _show_synced(done: Synced) -> None:
 
 @app.command()
 @answers(_show_synced)
-async def sync(here: Here) -> object:
+async def sync(here: CommandContext) -> object:
     """Copy new data to the lake of Parquet files and, if configured, to ClickHouse.
 
     The next run resumes an interrupted one.

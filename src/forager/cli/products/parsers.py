@@ -11,7 +11,7 @@ import typer
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
 from forager.cli.output import Steps, note, show_json
 from forager.cli.products import parser_views as views
-from forager.cli.running import Here, answers, lists, with_database
+from forager.cli.running import CommandContext, answers, lists, with_database
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
     lambda found: views.show_parsers(found.parsers),
     document=lambda found: {"items": found.parsers, "broken": found.broken},
 )
-async def list_(here: Here) -> object:
+async def list_(here: CommandContext) -> object:
     """List parsers with their versions, patterns, rollout state and success rates."""
     from forager.parsers.overview import overview
 
@@ -54,7 +54,7 @@ async def list_(here: Here) -> object:
     document=views.rate_fields,
 )
 async def rates(
-    here: Here,
+    here: CommandContext,
     domain: str | None = option("Only this domain."),
     limit: Limit = 100,
     cursor: Cursor = None,

@@ -26,7 +26,7 @@ from forager.cli.output import (
 )
 from forager.cli.products import product_views as views
 from forager.cli.products.products_track import track
-from forager.cli.running import Here, answers, confirm, lists, with_database
+from forager.cli.running import CommandContext, answers, confirm, lists, with_database
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -114,12 +114,12 @@ def archive(
 def _show_restored(done: Sequence[Moved]) -> None:
     products = counted(sum(each.products for each in done), "product")
     skipped = sum(each.skipped for each in done)
-    note(f"{products} restored" + (f", {skipped:,} left out." if skipped else "."))
+    note(f"{products} restored" + (f", {skipped:,} skipped." if skipped else "."))
 
 
 @answers(_show_restored)
 async def restore(
-    here: Here,
+    here: CommandContext,
     files: Annotated[
         list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
     ],
@@ -147,7 +147,7 @@ def _show(found: Audit) -> None:
 
 @answers(_show)
 async def audit(
-    here: Here,
+    here: CommandContext,
     last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
 ) -> object:
     """Check the catalog for contradictory or stale data; workers do so every day."""
@@ -213,7 +213,7 @@ def list_(
 
 @app.command()
 @answers(views.show_details)
-async def show(here: Here, product: Which) -> object:
+async def show(here: CommandContext, product: Which) -> object:
     """Show all data of one product, with the confidence of each field."""
     from forager.products.service import show_product
 
@@ -221,9 +221,9 @@ async def show(here: Here, product: Which) -> object:
 
 
 @app.command()
-@lists(views.show_history, none="No change is known of that time.")
+@lists(views.show_history, none="No price changes in this period.")
 async def history(
-    here: Here,
+    here: CommandContext,
     product: Which,
     variant: str | None = option("Only this variant, by SKU, GTIN, URL or name."),
     since: str | None = option("Only changes since this time: 30d, 2026-01-31.", metavar="WHEN"),
@@ -335,7 +335,7 @@ async def _export(database: Database, wanted: Export, output: str, *, force: boo
 @app.command()
 @answers(views.OFFER_COLUMNS)
 async def offers(
-    here: Here,
+    here: CommandContext,
     which: Annotated[
         str, typer.Argument(metavar="GTIN|PRODUCT", help="GTIN, or product ID or URL.")
     ],
@@ -391,7 +391,7 @@ def image(
 
 @app.command()
 @answers(views.show_stats)
-async def stats(here: Here) -> object:
+async def stats(here: CommandContext) -> object:
     """Show statistics of all products."""
     from forager.products.service import product_stats
 

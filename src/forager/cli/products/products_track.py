@@ -91,14 +91,14 @@ async def _track(
     from forager.tasks.tracking_request import TrackRequest
 
     with ExitStack() as files:
-        wishes = (
+        requests = (
             (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
             if file is None
             else read_requests(files.enter_context(_opened(file)), file)
         )
         refused = files.enter_context(_refused_into(errors))
         return await tasks.track_requests(
-            wishes,
+            requests,
             terms=terms,
             allow_private=allow_private,
             found_by="person" if file is None else "file",

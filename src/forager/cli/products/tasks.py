@@ -13,7 +13,7 @@ import typer
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
 from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
 from forager.cli.products import task_views as views
-from forager.cli.running import Here, answers, confirm, leave_if_unknown, with_services
+from forager.cli.running import CommandContext, answers, confirm, leave_if_unknown, with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
 from forager.tasks.lifecycle import TaskStatus
@@ -90,7 +90,7 @@ def list_(
         views.show_tasks(page.items)
         views.note_holds(page.items)
     elif chosen.is_everything:
-        note("There are no tasks. `forager products track URL` makes one.")
+        note("There are no tasks. `forager products track URL` creates one.")
     else:
         note("No task fits. `forager tasks stats` counts those there are.")
     return note_more(page.next_cursor)
@@ -98,7 +98,7 @@ def list_(
 
 @app.command()
 @answers(views.show_report, document=views.report_document)
-async def show(here: Here, task: TaskId) -> object:
+async def show(here: CommandContext, task: TaskId) -> object:
     """Show one task: its next visit, why it is not running now, and its last attempts."""
     return await here.tasks.report(task)
 
@@ -113,7 +113,7 @@ def page(
     """Print or save the stored response of a visit."""
     from forager.tasks.archived_page import visited_page
 
-    async def read(here: Here) -> SavedPage:
+    async def read(here: CommandContext) -> SavedPage:
         found = await here.tasks.report(task)
         return await visited_page(here.database, here.settings, found.task.id, visit=visit)
 
@@ -127,7 +127,7 @@ def page(
 
 @app.command()
 @answers(views.show_stats)
-async def stats(here: Here) -> object:
+async def stats(here: CommandContext) -> object:
     """Count tasks by state, and show which domains have work waiting."""
     return await here.tasks.stats()
 
@@ -230,7 +230,7 @@ def _beside_unknown(
 ) -> tuple[Answer, list[int]]:
     """The answer, and the numbers that named no task before it was given."""
 
-    async def answer(here: Here) -> tuple[Answer, list[int]]:
+    async def answer(here: CommandContext) -> tuple[Answer, list[int]]:
         unknown = await here.tasks.unknown(chosen)
         return await ask(here.tasks), unknown
 

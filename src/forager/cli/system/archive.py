@@ -11,7 +11,7 @@ import typer
 from forager.amounts import parse_duration, parse_size
 from forager.cli.failures import FAILED
 from forager.cli.options import AsJson, Limit, Yes, argument, flags_of, option
-from forager.cli.output import Steps, note, show_json, show_page
+from forager.cli.output import Steps, note_more, show_json, show_page
 from forager.cli.running import confirm, run, with_database
 from forager.cli.system import archive_views as views
 from forager.cli.system.archive_migrate import migrate
@@ -59,9 +59,7 @@ def list_all(
     if as_json:
         return show_page(found.items, found.next_cursor)
     views.show_segments(found.items)
-    if found.next_cursor:
-        note(f"There are more: --cursor {found.next_cursor}")
-    return None
+    return note_more(found.next_cursor)
 
 
 @app.command()
@@ -102,13 +100,13 @@ def verify(
             async for finding in found:
                 result.findings.append(finding)
                 steps.show(len(result.findings))
-        if fix and result.mendable:
+        if fix and result.repairable:
             if not as_json:
-                views.show_findings(result.mendable)
-            confirm(views.mending_question(result.mendable), yes=yes)
-            for finding in result.mendable:
+                views.show_findings(result.repairable)
+            confirm(views.repair_question(result.repairable), yes=yes)
+            for finding in result.repairable:
                 done = await repair(archive.database, archive.storage, finding)
-                result.mended[finding.segment] = done
+                result.repaired[finding.segment] = done
         return result
 
     result = with_archive(context, check)

@@ -96,10 +96,10 @@ class Audit:
     """What was found, and what was done about it."""
 
     findings: list[Finding]
-    mended: dict[str, list[str]] = field(default_factory=dict)
+    repaired: dict[str, list[str]] = field(default_factory=dict)
 
     @property
-    def mendable(self) -> list[Finding]:
+    def repairable(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.can_be_repaired]
 
     @property
@@ -114,7 +114,7 @@ class Audit:
                 "troubles": [trouble.name.lower() for trouble in finding.troubles],
                 "broken": [str(ref) for ref in finding.broken],
                 "ok": finding.ok,
-                "mended": self.mended.get(finding.segment, []),
+                "mended": self.repaired.get(finding.segment, []),
             }
             for finding in self.findings
         ]
@@ -123,14 +123,14 @@ class Audit:
 
 def show_audit(result: Audit) -> None:
     troubled = [finding for finding in result.findings if finding.troubles]
-    if result.mended:
-        for segment, done in result.mended.items():
+    if result.repaired:
+        for segment, done in result.repaired.items():
             say(f"{segment}: {', '.join(done)}")
-    show_findings([finding for finding in troubled if finding.segment not in result.mended])
+    show_findings([finding for finding in troubled if finding.segment not in result.repaired])
     records = sum(finding.records for finding in result.findings)
     segments = counted(len(result.findings), "segment")
-    note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with troubles.")
-    if result.mendable and not result.mended:
+    note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with problems.")
+    if result.repairable and not result.repaired:
         note("`forager archive verify --fix` repairs what can be repaired.")
 
 
@@ -153,13 +153,13 @@ def sample_as_json(looks: Sequence[Look]) -> dict[str, Any]:
     return {"ok": not broken, "read": len(looks), "broken": broken}
 
 
-def mending_question(findings: Sequence[Finding]) -> str:
+def repair_question(findings: Sequence[Finding]) -> str:
     lost = sum(len(finding.broken) or finding.references for finding in findings if not finding.ok)
     files = [finding for finding in findings if finding.troubles[0].name == "ORPHAN"]
     size = size_in_words(sum(finding.bytes for finding in files))
     return (
-        f"Mend {counted(len(findings), 'segment')}, and thereby delete"
-        f" {counted(len(files), 'file')} ({size}) and {counted(lost, 'reference')}?"
+        f"Repair {counted(len(findings), 'segment')}? This deletes"
+        f" {counted(len(files), 'file')} ({size}) and {counted(lost, 'reference')}."
     )
 
 

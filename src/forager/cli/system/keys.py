@@ -19,7 +19,7 @@ from forager.cli.output import (
     show_json,
     show_table,
 )
-from forager.cli.running import Here, answers, lists, with_database
+from forager.cli.running import CommandContext, answers, lists, with_database
 
 if TYPE_CHECKING:
     from forager.access.key import ApiKey
@@ -71,7 +71,7 @@ _KEY_COLUMNS: Columns = {
 
 @app.command("list")
 @lists(_KEY_COLUMNS, none="There are no keys: the API is open to this machine alone.")
-async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object:
+async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List keys, newest first."""
     from forager.access.keys import list_keys
 
@@ -83,7 +83,7 @@ async def list_(here: Here, limit: Limit = 100, cursor: Cursor = None) -> object
     lambda found: _show(*found),
     document=lambda found: {**plain(found[0]), "quota": found[1], "usage": found[2]},
 )
-async def show(here: Here, key: KeyId) -> object:
+async def show(here: CommandContext, key: KeyId) -> object:
     """Show a key, its owner's quota and current usage."""
     from forager.access.keys import get_key
     from forager.access.quotas import get_quota, get_usage
@@ -95,7 +95,7 @@ async def show(here: Here, key: KeyId) -> object:
 
 @app.command()
 @answers(lambda found: f"{found.id} ({found.name}) is revoked")
-async def revoke(here: Here, key: KeyId) -> object:
+async def revoke(here: CommandContext, key: KeyId) -> object:
     """Revoke a key permanently."""
     from forager.access.keys import revoke_key
 

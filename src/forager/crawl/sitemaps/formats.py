@@ -131,7 +131,7 @@ class XmlReader:
         return found
 
     def _parse(self, text: str, *, final: bool) -> None:
-        data = _mended(text).encode()
+        data = _repaired(text).encode()
         self._fed += len(data)
         try:
             self._parser.Parse(data, final)
@@ -217,7 +217,7 @@ def _link(entry: RawEntry, attributes: dict[str, str]) -> None:
         entry.alternates.append(attributes["href"])
 
 
-def _mended(text: str) -> str:
+def _repaired(text: str) -> str:
     if "&" in text:
         text = _STRAY_AMPERSAND.sub("&amp;", text)
     return _CONTROL.sub("", text)

@@ -57,7 +57,7 @@ def lenient_json(text: str) -> Any:
     """The value of a JSON text with the mistakes that browsers' scripts get away with, or None."""
     if not text or len(text) > _MAX_SCRIPT:
         return None
-    for attempt in (_as_it_is, _unwrapped, _mended, _unescaped):
+    for attempt in (_as_it_is, _unwrapped, _repaired, _unescaped):
         try:
             return attempt(text)
         except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def _unwrapped(text: str) -> Any:
     return json.loads(_strip(text), strict=False)
 
 
-def _mended(text: str) -> Any:
+def _repaired(text: str) -> Any:
     bare = _COMMENT.sub(lambda m: m[1] or "", _strip(text))
     value, _ = json.JSONDecoder(strict=False).raw_decode(
         _STRAY_COMMA.sub(lambda m: m[1] or "", bare).lstrip()
@@ -82,7 +82,7 @@ def _mended(text: str) -> Any:
 
 
 def _unescaped(text: str) -> Any:
-    return _mended(html.unescape(text)) if "&quot;" in text or "&#34;" in text else _mended("")
+    return _repaired(html.unescape(text)) if "&quot;" in text or "&#34;" in text else _repaired("")
 
 
 def _strip(text: str) -> str:

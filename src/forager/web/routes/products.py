@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -366,15 +366,15 @@ def _new_alert(form: Form) -> NewAlert:
         AlertKind.NEW_LOW: ("days", "currency"),
         AlertKind.BACK_IN_STOCK: (),
     }[kind]
-    values = {
-        "percent": _amount(form, "percent"),
-        "amount": _amount(form, "amount"),
-        "days": form.number("days", least=1),
-        "currency": form.text("currency") or None,
+    readers: dict[str, Callable[[], object]] = {
+        "percent": lambda: _amount(form, "percent"),
+        "amount": lambda: _amount(form, "amount"),
+        "days": lambda: form.number("days", least=1),
+        "currency": lambda: form.text("currency") or None,
     }
     return NewAlert(
         kind,
-        **{name: values[name] for name in wanted},  # type: ignore[arg-type]
+        **{name: readers[name]() for name in wanted},  # type: ignore[arg-type]
         product=form.text("product") or None,
         domain=form.text("domain") or None,
         brand=form.text("brand") or None,

@@ -11,7 +11,7 @@ from forager.fetch.client import ClientOptions
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.proxies.probe import Trial, try_proxies
-from forager.fetch.proxies.record import ProxyRecord, parse_cost, shown_address
+from forager.fetch.proxies.record import parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
 from forager.fetch.response import agent_header
 from forager.web.formats import number
@@ -36,7 +36,7 @@ async def list_proxies(visit: Operates) -> Page:
     return Page(
         "proxies.html",
         {
-            "proxies": [(each, _address(each)) for each in found.items],
+            "proxies": [(each, each.shown) for each in found.items],
             "next_url": following(visit, found.next_cursor),
             "bill": bill.answer,
             "bill_at": bill.at,
@@ -52,7 +52,7 @@ async def show(visit: Operates, proxy_id: ProxyId) -> Page:
         "proxy.html",
         {
             "proxy": proxy,
-            "address": _address(proxy),
+            "address": proxy.shown,
             "price": "" if cost is None else f"{cost.amount.normalize():f}/{cost.unit}",
         },
     )
@@ -104,16 +104,12 @@ async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
         guard=GuardPolicy(allow_private=form.checked("allow_private")),
     )
     [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.text("url") or None)
-    return Done(_told(trial), to="/proxies", failed=not trial.result.ok)
+    return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)
 
 
-def _told(trial: Trial) -> str:
+def _outcome(trial: Trial) -> str:
     result = trial.result
     if not result.ok:
         return f"Proxy {result.proxy_id} failed: {result.error}."
     again = " It is used again." if trial.has_recovered else ""
     return f"Proxy {result.proxy_id} answered in {number(result.seconds)} s.{again}"
-
-
-def _address(proxy: ProxyRecord) -> str:
-    return shown_address(proxy.scheme, proxy.host, proxy.port, proxy.username, proxy.has_password)

@@ -275,9 +275,9 @@ async def _place(visit: Visit, urls: list[str]) -> str:
 
 
 def _tracked_text(tracked: Tracked) -> str:
-    text = f"{counted(tracked.added, 'page')} tracked from now on"
+    text = f"Tracking {counted(tracked.added, 'new page')}"
     if tracked.known:
-        text += f", {tracked.known:,} were already"
+        text += f"; {tracked.known:,} {'was' if tracked.known == 1 else 'were'} already tracked"
     return f"{text}. {_refused(tracked)}".strip()
 
 
@@ -285,4 +285,4 @@ def _refused(tracked: Tracked) -> str:
     if not tracked.bad:
         return ""
     first = tracked.first_bad[0]
-    return f"{counted(tracked.bad, 'line')} refused, the first: {first.text}: {first.reason}"
+    return f"{counted(tracked.bad, 'line')} rejected; first: {first.text}: {first.reason}"

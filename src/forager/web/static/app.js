@@ -1,7 +1,7 @@
 // Keeps pages up to date, and asks for confirmation before actions that cannot be undone.
 
 const words = document.getElementById("live-words");
-const told = document.getElementById("live-told");
+const message = document.getElementById("live-message");
 const state = document.getElementById("live-state");
 
 // --- times ------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ function open() {
   source.addEventListener("part", (event) => swap(JSON.parse(event.data)));
   source.addEventListener("look", (event) => {
     lastLook = JSON.parse(event.data).at;
-    if (lost) told.textContent = "The connection is back.";
+    if (lost) message.textContent = "Reconnected.";
     lost = false;
     show("live", `Live, as of ${clock(lastLook)}`);
   });
@@ -78,7 +78,7 @@ function close() {
 
 function lose(why) {
   const text = `Not live: ${why}. Numbers are as of ${clock(lastLook)}.`;
-  if (!lost) told.textContent = text;
+  if (!lost) message.textContent = text;
   lost = true;
   show("lost", text);
 }
@@ -189,6 +189,16 @@ document.addEventListener("change", (event) => {
   countTicked();
 });
 
+// a hidden field of a condition is neither checked by the browser nor sent
+function disableHidden() {
+  for (const input of document.querySelectorAll(".condition .field input")) {
+    input.disabled = getComputedStyle(input.closest(".field")).display === "none";
+  }
+}
+
+document.addEventListener("change", disableHidden);
+document.addEventListener("htmx:afterSettle", disableHidden);
+
 // a choice that takes effect at once
 document.documentElement.classList.add("js");
 document.addEventListener("change", (event) => {
@@ -214,4 +224,5 @@ document.addEventListener("click", (event) => {
 tellTimes(document);
 setInterval(() => document.hidden || tellTimes(document), 1000);
 countTicked();
+disableHidden();
 open();
