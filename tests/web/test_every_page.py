@@ -125,8 +125,12 @@ async def check_dialogs(tab: Tab, job: str) -> list[str]:
     """Dialogs, and pages that only a form leads to."""
     await tab.go("/sources/demo")
     await tab.press("Control+k")
+    await tab.page.locator("#palette[open]").wait_for()
     found = await check(tab, "the command palette")
-    await tab.press("Escape", "?")
+    await tab.press("Escape")
+    await tab.page.locator("#palette[open]").wait_for(state="detached")
+    await tab.press("?")
+    await tab.page.locator("#shortcuts[open]").wait_for()
     found += await check(tab, "the shortcuts")
     await tab.press("Escape")
     await tab.page.get_by_role("button", name="Delete source").click()
