@@ -457,7 +457,8 @@ async def test_a_slot_too_far_away_is_refused_and_not_used_up(
     for _ in range(3):
         with pytest.raises(HostResting, match="one request is allowed in 120 s") as resting:
             await budgets.acquire(HOST)
-        assert 60 < resting.value.seconds <= 120
+        # a slot begins later by the time that an answer of the database may take
+        assert 60 < resting.value.seconds <= 120 + FRESH_FOR
     assert await column(database, "next_slot_at") == reserved
 
 
