@@ -49,7 +49,10 @@ async def test_the_content_is_read_whatever_else_scripts_do(rendering: Rendering
         assert has_content(page), title
         assert page.moved is None
     of = dict(zip(CONTENT, pages, strict=True))
-    assert of["/endless"].requests == LIMITS.requests
+    endless = of["/endless"]
+    # on a busy machine the time is over before the limit of requests is reached
+    assert endless.requests == LIMITS.requests or (endless.requests > 0 and endless.cut)
+    assert endless.requests <= LIMITS.requests
     [huge] = of["/huge"].resources
     assert huge.refused is not None
     assert "past the limit" in huge.refused
