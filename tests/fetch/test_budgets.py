@@ -16,10 +16,10 @@ import pytest
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry, RotateProxy
-from forager.extract.hosts import parent_domains
+from forager.extract.hosts import is_loopback, parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
-from forager.fetch.budgets.budget import Budgets, is_loopback
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Given, ServerClock, Terms, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Lane, Window
 from support.waiting import eventually

@@ -50,9 +50,11 @@ async def test_the_content_is_read_whatever_else_scripts_do(rendering: Rendering
         assert page.moved is None
     of = dict(zip(CONTENT, pages, strict=True))
     endless = of["/endless"]
-    # on a busy machine the time is over before the limit of requests is reached
-    assert endless.requests == LIMITS.requests or (endless.requests > 0 and endless.cut)
-    assert endless.requests <= LIMITS.requests
+    for _ in range(5):
+        if endless.requests < LIMITS.requests and endless.cut:
+            # the machine was busy, and the time of the page was over before: again, alone
+            endless = await rendering.page("/endless")
+    assert endless.requests == LIMITS.requests
     [huge] = of["/huge"].resources
     assert huge.refused is not None
     assert "past the limit" in huge.refused

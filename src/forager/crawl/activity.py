@@ -13,8 +13,8 @@ import psycopg
 from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.errors import DatabaseUnavailable
-from forager.fetch.budgets.accounts import HostWait
 from forager.fetch.budgets.budget import Budgets
+from forager.fetch.budgets.waits import HostWait
 from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Outcome, Waiting

@@ -18,7 +18,7 @@ from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
-from forager.fetch.budgets.accounts import HostWait
+from forager.fetch.budgets.waits import HostWait
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.render import store as render_store

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import zstandard
 
@@ -15,6 +13,7 @@ from forager.crawl.frontier.scope import Scope
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome, Settlement
 from forager.db.database import Connection
+from forager.db.shared_query import SharedQuery
 from forager.documents.page import NewPage, Plan, PreviousPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
@@ -129,46 +128,6 @@ def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
         names=document.names if document is not None else None,
         simhash=document.simhash if document is not None else None,
     )
-
-
-Key = TypeVar("Key", bound=Hashable)
-Found = TypeVar("Found")
-
-
-class SharedQuery(Generic[Key, Found]):
-    """Collects the keys of concurrent lookups, and sends one query for all of them.
-
-    Only one query is under way, so that the busier the crawl, the more visits share the next one.
-    """
-
-    def __init__(self, ask: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Found]]]) -> None:
-        self._ask = ask
-        self._asked: dict[Key, asyncio.Future[Found | None]] = {}
-        self._asking: asyncio.Task[None] | None = None
-
-    async def find(self, key: Key) -> Found | None:
-        answer = self._asked.get(key)
-        if answer is None:
-            answer = self._asked[key] = asyncio.get_running_loop().create_future()
-            if self._asking is None or self._asking.done():
-                self._asking = asyncio.create_task(self._answer_all())
-        return await asyncio.shield(answer)
-
-    async def _answer_all(self) -> None:
-        while self._asked:
-            asked, self._asked = self._asked, {}
-            await self._answer(asked)
-
-    async def _answer(self, asked: dict[Key, asyncio.Future[Found | None]]) -> None:
-        try:
-            found = await self._ask(list(asked))
-        except Exception as error:
-            for answer in asked.values():
-                answer.set_exception(error)
-                answer.exception()  # read, even if its visit is gone by now
-            return
-        for key, answer in asked.items():
-            answer.set_result(found.get(key))
 
 
 DAY = 86400.0

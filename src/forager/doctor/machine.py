@@ -24,7 +24,7 @@ from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
 from forager.db.database import Database
 from forager.doctor.check import Check, fail, ok, warn
-from forager.fetch.budgets.budget import is_loopback
+from forager.extract.hosts import is_loopback
 from forager.jobs import workers
 from forager.listening import listening_addresses
 from forager.permissions import is_open_to_others

@@ -56,3 +56,20 @@ def is_address(name: str) -> bool:
 def _suffixes() -> PublicSuffixList:
     # read on first use: most crawls stay on one host and never need the list
     return PublicSuffixList()
+
+
+def base_url(host: str) -> str:
+    """A guess from the host alone."""
+    _, colon, port = host.rpartition(":")
+    plain = (colon and port.isdigit()) or is_loopback(host)
+    return f"{'http' if plain else 'https'}://{host}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, with or without port, is this machine by its name alone."""
+    name, colon, port = host.rpartition(":")
+    if not colon or not port.isdigit():
+        name = host
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    return is_address(name) and ipaddress.ip_address(name.strip("[]")).is_loopback

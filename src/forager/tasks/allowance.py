@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY, is_loopback
+from forager.extract.hosts import is_loopback
+from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
 from forager.fetch.budgets.exchange import PAIR_DELAY
 
 LOOK_AHEAD = 2.0

@@ -13,10 +13,9 @@ from itertools import islice
 from forager.db.database import Connection, Database
 from forager.db.rows import select_now
 from forager.errors import GiveUp
-from forager.extract.hosts import host_name, host_of, parent_domains
+from forager.extract.hosts import base_url, host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
-from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import store as domain_store
 from forager.fetch.domains.store import Cover
 from forager.fetch.guard import GuardPolicy

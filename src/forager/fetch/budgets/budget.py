@@ -8,30 +8,28 @@ for it. In between, requests are sent by what is known here, without a round tri
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 from typing import Self
 from uuid import UUID
 
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.refusals import isolate_refused
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry, RotateProxy
-from forager.extract.hosts import is_address, parent_domains
+from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
+from forager.extract.hosts import is_loopback
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import (
     RENEW_EVERY,
     DomainAccount,
     HostState,
-    HostWait,
     Waiter,
-    wait_of,
 )
 from forager.fetch.budgets.exchange import ServerClock, Terms, Wanted
-from forager.fetch.budgets.slots import DomainInactive, HostResting, Slot
+from forager.fetch.budgets.host_rows import HostRows
+from forager.fetch.budgets.slots import Slot
+from forager.fetch.budgets.waits import HostWait, refuse, too_long, wait_of
 from forager.logs import get_logger
 
 log = get_logger("budgets")
@@ -77,15 +75,14 @@ class Budgets:
         self._clock = ServerClock()
         self._hosts: dict[str, _Host] = {}
         self._accounts: dict[int, DomainAccount] = {}
-        # hosts whose rows have to be looked up
-        self._unknown: dict[str, asyncio.Future[None]] = {}
+        # apart from the exchanges: a lookup that has to wait holds up no host that is in use
+        self._rows = HostRows(database)
         # accounts that need an exchange at once; the others are looked at now and then
         self._wanted: set[DomainAccount] = set()
         self._next_look = 0.0
         self._wake = asyncio.Event()
-        self._asked = asyncio.Event()
         self._exchanging = asyncio.Lock()
-        self._running: list[asyncio.Task[None]] = []
+        self._running: asyncio.Task[None] | None = None
         self._leaving = False
         self._free = asyncio.Semaphore(at_once)
         # requests in flight, pages that wait for their host, and requests whose host is ready but
@@ -95,8 +92,7 @@ class Budgets:
         self.waiting_to_send = 0
 
     async def __aenter__(self) -> Self:
-        # apart, so that a lookup that has to wait holds up no host that is in use
-        self._running = [asyncio.create_task(self._run()), asyncio.create_task(self._look_up_all())]
+        self._running = asyncio.create_task(self._run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -175,7 +171,7 @@ class Budgets:
                 async with asyncio.timeout(limit), turn:
                     return await self._take_turn(account, host, waiter)
         except TimeoutError:
-            raise _too_long(account, host, waiter.proxy_id) from None
+            raise too_long(account, host, waiter.proxy_id) from None
         finally:
             self.pages_waiting -= not waiter.background
 
@@ -192,7 +188,7 @@ class Budgets:
                     return slot
                 continue
             if now < account.fresh_until:
-                _refuse(account, host, waiter, ready_at)
+                refuse(account, host, waiter, ready_at)
             if account.trouble is not None and not isinstance(account.trouble, DatabaseUnavailable):
                 raise account.trouble
             if account.lacks_exchange(now, proxy_id):
@@ -232,59 +228,12 @@ class Budgets:
     ) -> DomainAccount:
         known = self._hosts.get(host)
         while known is None or local_time() >= known.known_until:
-            await self._look_up(host, deadline)
+            self._open(host, *await self._rows.find(host, deadline))
             known = self._hosts.get(host)
         if robots_delay is not None:
             known.robots_delay = robots_delay
             known.account.heed_robots(host, robots_delay)
         return known.account
-
-    async def _look_up(self, host: str, deadline: float) -> None:
-        if self._leaving:
-            raise asyncio.CancelledError  # as for those that wait when this ends
-        found = self._unknown.get(host)
-        if found is None:
-            found = self._unknown[host] = asyncio.get_running_loop().create_future()
-            self._asked.set()
-        try:
-            # others may wait for the same one
-            await asyncio.shield(found)
-        except DatabaseUnavailable:
-            if local_time() >= deadline:
-                raise
-            await asyncio.sleep(PAUSE_AFTER_TROUBLE)
-
-    async def _look_up_all(self) -> None:
-        while not self._leaving:
-            await self._asked.wait()
-            self._asked.clear()
-            await self._find_rows()
-
-    async def _find_rows(self) -> None:
-        """Look up the rows of all unknown hosts together."""
-        wanted = dict(self._unknown)
-        try:
-            errors = dict(await isolate_refused(list(wanted), self._open_accounts))
-        except Exception as error:
-            errors = dict.fromkeys(wanted, error)
-        for host, found in wanted.items():
-            del self._unknown[host]
-            if host in errors:
-                found.set_exception(errors[host])
-            else:
-                found.set_result(None)
-
-    async def _open_accounts(self, hosts: Sequence[str]) -> None:
-        """Find the row that applies to each host; a host without a row gets one."""
-        names = {host: [host, *parent_domains(host)] for host in hosts}
-        async with self._database.connection() as connection:
-            rows = await store.select_domains(connection, names)
-            missing = {host: base_url(host) for host in hosts if host not in rows}
-            if missing:
-                await store.insert_domains(connection, missing)
-                rows = await store.select_domains(connection, names)
-        for host, (domain_id, name) in rows.items():
-            self._open(host, domain_id, name)
 
     def _open(self, host: str, domain_id: int, name: str) -> None:
         account = self._accounts.get(domain_id)
@@ -429,14 +378,10 @@ class Budgets:
         """Between two exchanges if possible: a cancelled one costs its connection."""
         self._leaving = True
         self._wake.set()
-        self._asked.set()
-        if self._running:
-            await asyncio.wait(self._running, timeout=LEAVE_WITHIN)
-            for running in self._running:
-                running.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
-        for found in self._unknown.values():
-            found.cancel()
+        if self._running is not None:
+            await asyncio.wait([self._running], timeout=LEAVE_WITHIN)
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
 
     async def _leave(self) -> None:
         if self._accounts:
@@ -452,53 +397,3 @@ def _note(accounts: Iterable[DomainAccount], error: Exception) -> None:
             log.warning("budget not renewed", domain=account.name, error=str(error))
         account.trouble = error
         account.changed.set()
-
-
-def _refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -> None:
-    """Raise if no slot can come before the deadline."""
-    proxy_id, deadline = waiter.proxy_id, waiter.deadline
-    if not account.is_active:
-        raise DomainInactive(account.name)
-    if proxy_id in account.unknown_proxies:
-        raise RotateProxy("the proxy was removed", kind=ErrorKind.NOT_ALLOWED)
-    until = account.resting_until(proxy_id)
-    if ready_at != inf:
-        until = max(until, ready_at)
-    now = local_time()
-    if until > deadline or now >= deadline:
-        raise HostResting(host, max(0.0, until - now), _reason(account, now))
-
-
-def _too_long(account: DomainAccount, host: str, proxy_id: int | None) -> Exception:
-    if account.trouble is not None:
-        return account.trouble
-    now = local_time()
-    seconds = max(account.resting_until(proxy_id) - now, account.delay)
-    return HostResting(host, seconds, _reason(account, now))
-
-
-def _reason(account: DomainAccount, now: float) -> str:
-    if account.blocked_until > now:
-        return "the host asked to be left alone (Retry-After)"
-    if account.in_use >= account.permits:
-        return "all its connections are in use"
-    if account.slow_delay > 0:
-        return f"it is slowed down to one request every {account.delay:g} s"
-    return f"one request is allowed in {account.delay:g} s"
-
-
-def base_url(host: str) -> str:
-    """A guess: only the host is known here."""
-    _, colon, port = host.rpartition(":")
-    plain = (colon and port.isdigit()) or is_loopback(host)
-    return f"{'http' if plain else 'https'}://{host}/"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, with or without port, is this machine by its name alone."""
-    name, colon, port = host.rpartition(":")
-    if not colon or not port.isdigit():
-        name = host
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    return is_address(name) and ipaddress.ip_address(name.strip("[]")).is_loopback

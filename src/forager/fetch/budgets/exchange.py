@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+ANSWERS_REMEMBERED = 20
+"""The error share of a host is a moving average over about as many answers."""
 PAIR_DELAY = 0.2
 """Seconds between requests of a (domain, proxy) pair whose domain sets no rate."""
 
@@ -66,6 +69,35 @@ class Wanted:
     # the extra delay under which the host limited requests without a Retry-After
     refused_under: float | None = None
     leaves: bool = False  # the last exchange: the permits go back
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields of its record in the statement."""
+        answers, returned = self.answers, self.returned
+        judging = answers.good + answers.errors
+        return {
+            "domain_id": self.domain_id,
+            "delay": self.terms.delay,
+            "concurrency": self.terms.concurrency,
+            "robots_delay": self.terms.robots_delay,
+            "direct": self.direct,
+            "proxied": sum(self.proxied.values()),
+            "max_wait": self.max_wait,
+            "busy": self.busy,
+            "waiting": self.waiting,
+            "good": answers.good,
+            "errors": answers.errors,
+            "repeated_errors": answers.repeated_errors,
+            "seen": answers.seen,
+            # each answer moves the share of errors by one part of those that are remembered
+            "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
+            "new_share": answers.errors / judging if judging else 0.0,
+            "slack": self.slack,
+            "unused_from": 0.0 if returned is None else returned.unused_from,
+            "reserved_until": 0.0 if returned is None else returned.reserved_until,
+            "block_for": self.block_for,
+            "refused_under": self.refused_under,
+            "leaves": self.leaves,
+        }
 
 
 @dataclass(frozen=True, slots=True)

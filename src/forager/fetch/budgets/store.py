@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -20,8 +20,6 @@ RESERVE_AHEAD = 1.0
 PERMITS_LAST = 10.0
 
 SLOWEST = 300.0
-ANSWERS_REMEMBERED = 20
-"""The error share of a host is a moving average over about as many answers."""
 SICK_SHARE = 0.5
 """From this error share on, further errors slow the host down."""
 RATE_STEP = 0.2
@@ -114,7 +112,7 @@ async def exchange(
     """
     values = {
         "ids": [each.domain_id for each in wanted],
-        "wanted": json.dumps([_values(each) for each in wanted]),
+        "wanted": json.dumps([each.as_json() for each in wanted]),
         "holder": holder,
         "permits_last": PERMITS_LAST,
         "pairs": json.dumps(
@@ -380,35 +378,6 @@ WITH planned AS MATERIALIZED (
 )
 SELECT domain_id, proxy_id, delay, extract(epoch FROM start)::float8 AS starts_at, slots FROM near
 """
-
-
-def _values(wanted: Wanted) -> dict[str, Any]:
-    answers, returned = wanted.answers, wanted.returned
-    judging = answers.good + answers.errors
-    return {
-        "domain_id": wanted.domain_id,
-        "delay": wanted.terms.delay,
-        "concurrency": wanted.terms.concurrency,
-        "robots_delay": wanted.terms.robots_delay,
-        "direct": wanted.direct,
-        "proxied": sum(wanted.proxied.values()),
-        "max_wait": wanted.max_wait,
-        "busy": wanted.busy,
-        "waiting": wanted.waiting,
-        "good": answers.good,
-        "errors": answers.errors,
-        "repeated_errors": answers.repeated_errors,
-        "seen": answers.seen,
-        # each answer moves the share of errors by one part of those that are remembered
-        "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
-        "new_share": answers.errors / judging if judging else 0.0,
-        "slack": wanted.slack,
-        "unused_from": 0.0 if returned is None else returned.unused_from,
-        "reserved_until": 0.0 if returned is None else returned.reserved_until,
-        "block_for": wanted.block_for,
-        "refused_under": wanted.refused_under,
-        "leaves": wanted.leaves,
-    }
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:

@@ -27,9 +27,8 @@ from forager.db.cursor import (
 from forager.db.database import Connection, Database
 from forager.db.outages import Within
 from forager.errors import AlreadyThere, InvalidInput, NotFound
-from forager.extract.hosts import host_name, parent_domains
+from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
-from forager.fetch.budgets.budget import base_url
 from forager.fetch.domains import Domain, store
 from forager.fetch.domains.store import check_region, select_first, select_meant
 from forager.hints import Hint, action

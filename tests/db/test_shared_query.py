@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from forager.crawl.pages import SharedQuery
+from forager.db.shared_query import SharedQuery
 
 
 class Table:
