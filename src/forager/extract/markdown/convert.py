@@ -1,7 +1,6 @@
-"""The tokens of a main element to parts of markdown, in one pass from left to right.
+"""Converts the tokens of a main element to parts of markdown, in one pass from left to right.
 
-Nothing here recurses but for the cells of a table, which hold no table themselves, so no page is
-nested too deep; every element is looked at a bounded number of times.
+Only the cells of a table recurse, and they hold no table themselves, so no page is nested too deep.
 """
 
 from __future__ import annotations
