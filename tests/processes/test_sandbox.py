@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
@@ -14,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry
-from forager.processes import sandbox
+from forager.processes import child, sandbox
 from forager.processes import usage as effort
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.tree import kill_marked
 from forager.processes.usage import started_at
 from support.waiting import eventually
 
@@ -106,6 +108,20 @@ async def test_a_question_is_given_up_when_it_fails_in_a_fresh_process_too(
     assert refused.value.kind is ErrorKind.PARSE
     assert len(set(patient.pids(number))) == 2
     assert await patient.ask("echo") == "attempt 1"
+
+
+async def test_why_a_process_was_killed_is_known_when_its_exit_is_noticed_late(
+    patient: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on_a_busy_machine(mark: str, *, besides: int) -> None:
+        time.sleep(1.2)  # two more looks at the limits, at a process without memory
+        kill_marked(mark, besides=besides)
+
+    monkeypatch.setattr(child, "kill_marked", on_a_busy_machine)
+    number, asking = patient.start("share memory")
+    with pytest.raises(GiveUp, match="needs more than 300 MB"):
+        await asking
+    assert len(set(patient.pids(number))) == 2
 
 
 @pytest.mark.parametrize("what", ["spin", "sleep"])

@@ -251,7 +251,9 @@ class Sandbox:
         interval = min(0.5, self._limits.seconds / 4)
         while True:
             await asyncio.sleep(interval)
-            if not self._child.exited.is_set():
+            # one that was killed needs nothing while it exits: the reason must stay
+            killed = self._broken_limit is not None or self._was_stopped
+            if not killed and not self._child.exited.is_set():
                 self._check_limits(interval)
 
     def _check_limits(self, interval: float) -> None:
