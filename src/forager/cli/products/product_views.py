@@ -52,9 +52,6 @@ def _stock(availability: str | None) -> tuple[str, str]:
     return (availability or "").replace("_", " "), _STOCK.get(availability or "", "")
 
 
-# --- one product -----------------------------------------------------------------------------
-
-
 def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
@@ -204,9 +201,6 @@ def _show_visits(details: ProductDetails) -> None:
         show_rows(_ATTEMPT_COLUMNS, details.attempts)
 
 
-# --- history ---------------------------------------------------------------------------------
-
-
 def show_history(entries: Sequence[PriceEntry]) -> None:
     """Newest first; the chart shows the currency of the newest price."""
     for line in chart(list(reversed(entries))):
@@ -247,9 +241,6 @@ MOVE_COLUMNS: Columns = {
     "DOMAIN": "domain",
     "CHANGED": "price_changed_at",
 }
-
-
-# --- numbers ---------------------------------------------------------------------------------
 
 
 def show_stats(stats: Stats) -> None:

@@ -12,7 +12,7 @@ import typer
 from forager.cli import output
 from forager.cli.options import AsJson, Capacity, flags_of
 from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import run, run_until_stopped, with_database
+from forager.cli.running import CommandContext, run_until_stopped, with_services
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def worker(
         from forager.render.finding import browser_path
 
         browser_path(settings)
-    run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
+    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 
 async def run_worker(
@@ -191,7 +191,7 @@ def scheduler(context: typer.Context, once: Once = False, as_json: AsJson = Fals
 
     if not once:
         return _run_services(context, "scheduler", scheduler_services)
-    tick = with_database(context, lambda db, settings: Scheduler(db, settings).run_once())
+    tick = with_services(context, lambda here: Scheduler(here.database, here.settings).run_once())
     if as_json:
         return show_json(tick)
     if not tick.led:
@@ -203,7 +203,7 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
     """Recover the jobs and tasks of workers that died. Every worker does this too."""
     if not once:
         return _run_services(context, "watchdog", _watching)
-    jobs, tasks = with_database(context, _recover)
+    jobs, tasks = with_services(context, _recover)
     if as_json:
         return show_json({"items": jobs, "next_cursor": None, "tasks": tasks})
     for job in jobs:
@@ -215,15 +215,12 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
     return None
 
 
-async def _recover(
-    database: Database, settings: Settings
-) -> tuple[list[Recovered], list[RecoveredTask]]:
+async def _recover(here: CommandContext) -> tuple[list[Recovered], list[RecoveredTask]]:
     from forager.jobs.watchdog import Watchdog
     from forager.tasks.workers.recovery import TaskRecovery
 
-    return await asyncio.gather(
-        Watchdog(database, settings).check_twice(), TaskRecovery(database, settings).check_twice()
-    )
+    both = (here.database, here.settings)
+    return await asyncio.gather(Watchdog(*both).check_twice(), TaskRecovery(*both).check_twice())
 
 
 def scheduler_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
@@ -261,7 +258,7 @@ def _run_services(
             services = make(database, settings, identity.id)
             await _run_until_signal(database, settings, identity, services)
 
-    run(work())
+    asyncio.run(work())
 
 
 async def _run_until_signal(
