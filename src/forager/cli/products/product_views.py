@@ -162,18 +162,14 @@ def _show_images(details: ProductDetails) -> None:
     if not details.images:
         return
     say("\nimages", "bold")
-    columns: dict[str, dict[str, Any]] = {"": {}, "TYPE": {}, "STATE": {}, "SIZE": {}, "URL": {}}
-    rows = [
-        (
-            image.position,
-            image.type,
-            image.problem or image.status,
-            f"{image.width}x{image.height}" if image.width else "",
-            image.url,
-        )
-        for image in details.images
-    ]
-    show_table(columns, rows)
+    columns: Columns = {
+        "": "position",
+        "TYPE": "type",
+        "STATE": lambda image: image.problem or image.status,
+        "SIZE": lambda image: f"{image.width}x{image.height}" if image.width else "",
+        "URL": "url",
+    }
+    show_rows(columns, details.images)
 
 
 _EXTRACTION_COLUMNS: Columns = {
