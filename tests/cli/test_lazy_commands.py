@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from forager.cli import main
 from forager.cli.main import COMMANDS, app, run
+from forager.processes.started import StartedProcess, start_runner
 from support.cli import FORAGER
 
 IMPORTED = """
@@ -66,3 +69,30 @@ def test_a_command_does_not_import_the_others() -> None:
     imported = answer.stdout.splitlines()[-1].split()
     assert "forager.cli.system.doctor" in imported
     assert "forager.cli.crawls.crawl" not in imported
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("crawl https://example.org/", True),
+        ("--home /data --log-level=debug resume 7", True),
+        ("crawl https://example.org/ --detach", False),
+        ("crawl --help", False),
+        ("search crawl", False),
+        ("--home", False),
+    ],
+)
+def test_a_runner_is_started_early_only_for_a_crawl_in_the_foreground(
+    line: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[StartedProcess] = []
+
+    def start() -> StartedProcess:
+        started.append(start_runner())
+        return started[0]
+
+    monkeypatch.setattr(main, "start_runner", start)
+    monkeypatch.setattr(main, "app", typer.Typer())  # an error before the command runs
+    run(line.split())
+    assert len(started) == expected
+    assert all(each.process.returncode == -signal.SIGKILL for each in started)

@@ -19,6 +19,7 @@ from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags, option
 from forager.cli.running import leave_on_sigterm
+from forager.processes.started import StartedProcess, start_runner
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -64,6 +65,10 @@ COMMANDS = {
     "db": ("system.db:app", "Schema, backups and the embedded server."),
     "config": ("system.doctor:app", "Show the settings."),
 }
+
+# commands that run a crawl in the foreground, and options with which they do not
+_CRAWLING = frozenset({"crawl", "demo", "resume"})
+_NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve"})
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -194,7 +199,8 @@ def forager(
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the exit code."""
-    flags = Flags()
+    spare = _spare_runner(arguments)
+    flags = Flags(spare_runner=spare)
     try:
         command = typer.main.get_command(app)
         code = command.main(
@@ -205,6 +211,28 @@ def run(arguments: Sequence[str]) -> int:
         return error.code if isinstance(error.code, int) else 1
     except BaseException as error:
         return exit_code_of(error, flags)
+    finally:
+        if spare is not None:
+            spare.discard()
+
+
+def _spare_runner(arguments: Sequence[str]) -> StartedProcess | None:
+    """Start the process of a crawl before its command is imported: it is ready 0.3 s sooner."""
+    try:
+        return start_runner() if _runs_crawl(arguments) else None
+    except OSError:  # the supervisor will try again, and say what is wrong
+        return None
+
+
+def _runs_crawl(arguments: Sequence[str]) -> bool:
+    """Whether a command line is probably one of a crawl in the foreground."""
+    words = iter(arguments)
+    command = next(words, "")
+    while command.startswith("-"):  # a global option, each of which has a value
+        if "=" not in command:
+            next(words, "")
+        command = next(words, "")
+    return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)
 
 
 def _unwritten(error: OSError, code: int) -> int:
