@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from forager.cli import main
+from forager import __main__
 from forager.cli.main import COMMANDS, app, run
-from forager.processes.started import StartedProcess, start_runner
+from forager.processes.started import start_runner
 from support.cli import FORAGER
 
 IMPORTED = """
@@ -85,14 +85,11 @@ def test_a_command_does_not_import_the_others() -> None:
 def test_a_runner_is_started_early_only_for_a_crawl_in_the_foreground(
     line: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[StartedProcess] = []
+    monkeypatch.setattr(__main__, "start_runner", lambda: "a runner")
+    assert (__main__.spare_runner(line.split()) == "a runner") is expected
 
-    def start() -> StartedProcess:
-        started.append(start_runner())
-        return started[0]
 
-    monkeypatch.setattr(main, "start_runner", start)
-    monkeypatch.setattr(main, "app", typer.Typer())  # an error before the command runs
-    run(line.split())
-    assert len(started) == expected
-    assert all(each.process.returncode == -signal.SIGKILL for each in started)
+def test_a_runner_that_is_not_needed_is_ended() -> None:
+    spare = start_runner()
+    spare.discard()
+    assert spare.process.returncode == -signal.SIGKILL

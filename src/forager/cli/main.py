@@ -19,7 +19,7 @@ from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags, option
 from forager.cli.running import leave_on_sigterm
-from forager.processes.started import StartedProcess, start_runner
+from forager.processes.started import StartedProcess
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -65,10 +65,6 @@ COMMANDS = {
     "db": ("system.db:app", "Schema, backups and the embedded server."),
     "config": ("system.doctor:app", "Show the settings."),
 }
-
-# commands that run a crawl in the foreground, and options with which they do not
-_CRAWLING = frozenset({"crawl", "demo", "resume"})
-_NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve"})
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -197,10 +193,9 @@ def forager(
         os.environ["FORAGER_CONFIG"] = str(config_path.absolute())
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) -> int:
     """Run one command line; the exit code."""
-    spare = _spare_runner(arguments)
-    flags = Flags(spare_runner=spare)
+    flags = Flags(spare_runner=spare_runner)
     try:
         command = typer.main.get_command(app)
         code = command.main(
@@ -211,28 +206,6 @@ def run(arguments: Sequence[str]) -> int:
         return error.code if isinstance(error.code, int) else 1
     except BaseException as error:
         return exit_code_of(error, flags)
-    finally:
-        if spare is not None:
-            spare.discard()
-
-
-def _spare_runner(arguments: Sequence[str]) -> StartedProcess | None:
-    """Start the process of a crawl before its command is imported: it is ready 0.3 s sooner."""
-    try:
-        return start_runner() if _runs_crawl(arguments) else None
-    except OSError:  # the supervisor will try again, and say what is wrong
-        return None
-
-
-def _runs_crawl(arguments: Sequence[str]) -> bool:
-    """Whether a command line is probably one of a crawl in the foreground."""
-    words = iter(arguments)
-    command = next(words, "")
-    while command.startswith("-"):  # a global option, each of which has a value
-        if "=" not in command:
-            next(words, "")
-        command = next(words, "")
-    return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)
 
 
 def _unwritten(error: OSError, code: int) -> int:
@@ -245,13 +218,11 @@ def _unwritten(error: OSError, code: int) -> int:
     return code if isinstance(error, BrokenPipeError) or code else exit_code_of(error, Flags())
 
 
-def main() -> None:
-    # what is crawled, exported and saved belongs to its owner; processes we start inherit it
-    os.umask(0o077)
+def main(spare_runner: StartedProcess | None = None) -> None:
     # most of what a command allocates is what it imports, which stays
     gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], spare_runner)
     try:
         if sys.stdout is not None:  # as under `>&-`
             sys.stdout.flush()
