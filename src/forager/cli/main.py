@@ -21,6 +21,7 @@ from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags, option
 from forager.cli.output import silence_stdout
 from forager.cli.running import leave_on_sigterm
+from forager.processes.started import StartedProcess
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -160,9 +161,9 @@ def forager(
         os.environ["FORAGER_CONFIG"] = str(config_path.absolute())
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) -> int:
     """Run one command line and return its exit code."""
-    flags = Flags()
+    flags = Flags(spare_runner=spare_runner)
     try:
         command = typer.main.get_command(app)
         code = command.main(
@@ -175,13 +176,11 @@ def run(arguments: Sequence[str]) -> int:
         return exit_code_of(error, flags)
 
 
-def main() -> None:
-    # crawled, exported and saved files belong to their owner alone; child processes inherit it
-    os.umask(0o077)
+def main(spare_runner: StartedProcess | None = None) -> None:
     # most allocations of a command are imported modules, which are never freed
     gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], spare_runner)
     try:
         if sys.stdout is not None:  # as under `>&-`
             sys.stdout.flush()
