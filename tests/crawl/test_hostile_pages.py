@@ -133,7 +133,7 @@ async def test_a_page_that_takes_too_long_to_store_fails_alone(
     assert crawled.pages(site.url) == {"/", "/small"}
     large = crawled.visited[f"{site.url}/large"]
     assert (large.outcome, large.reason) == ("failed", "validation")
-    assert "too many sections" in large.detail
+    assert "too many sections" in str(large.detail)
     assert site.hits["/large"] == 1
 
 
