@@ -604,7 +604,7 @@ async def test_the_extra_delay_halves_with_time(database: Database, open_budgets
     await add_row(database, slow_delay=16, error_share=1)
     budgets = await open_budgets()
     await budgets.acquire(HOST)  # and keep it: an account without requests is closed
-    await execute(database, "UPDATE domains SET slowed_at = now() - interval '61 seconds'")
+    await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '65 seconds'")
     await budgets.renew(HOST)
     assert await column(database, "slow_delay") == 4
     await budgets.renew(HOST)
