@@ -113,26 +113,19 @@ class DomainSettings(Order):
 
     def changes(self) -> DomainChanges:
         """The given values; null is a value too."""
+        names = {"min_every": "shortest", "max_every": "longest"}
         values: dict[str, Any] = {
-            "delay": self.delay,
-            "concurrency": self.concurrency,
-            "active": self.active,
-            "per_proxy_only": self.per_proxy_only,
-            "proxy_rate": self.proxy_rate,
             "every": interval_of(self.every),
-            "adaptive": self.adaptive,
             "min_every": interval_of(self.min_every),
             "max_every": interval_of(self.max_every),
             "currency": self.currency and self.currency.upper(),
-            "proxies": self.proxies,
-            "allow_private": self.allow_private,
-            "region": self.region,
-            "render": self.render,
-            "render_urls": self.render_urls,
         }
-        names = {"min_every": "shortest", "max_every": "longest"}
-        given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}
-        return DomainChanges(**given)
+        given: Any = {
+            names.get(name, name): values.get(name, getattr(self, name))
+            for name in self.model_fields_set & DomainSettings.model_fields.keys()
+        }
+        changes: DomainChanges = given
+        return changes
 
 
 class NewDomain(DomainSettings):
@@ -216,17 +209,21 @@ class ProxySettings(Order):
 
     def changes(self) -> ProxyChanges:
         """The given values; null is a value too."""
-        given: dict[str, Any] = {}
+        given: ProxyChanges = {}
         if "region" in self.model_fields_set:
             given["region"] = self.region
         if "cost" in self.model_fields_set:
             given["cost"] = None if self.cost is None else self.cost.cost()
-        return ProxyChanges(**given)
+        return given
 
 
-class CostLine(View, row=costs.CostLine):
+_OF_PROXY = ("scheme", "host", "port", "username", "has_password", "cost_amount", "cost_unit")
+
+
+class CostLine(View, row=costs.CostLine, hidden=_OF_PROXY):
     """The traffic of one domain through one proxy, and its cost."""
 
+    proxy: str
     bytes: int = Field(description="Size of response bodies as transferred.")
     price: str | None = Field(examples=["0.002 USD/request"])
     cost: Amount | None = Field(description="Null if the price of the proxy is unknown.")

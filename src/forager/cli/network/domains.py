@@ -225,7 +225,7 @@ def set_(
 ) -> None:
     """Change the crawl settings of domains; running crawls apply them within seconds."""
     changes = options.changes()
-    if not changes.named():
+    if not changes:
         raise InvalidInput(
             "nothing to set was given",
             hint="Give --delay, --concurrency, --every or another option; see --help.",
@@ -305,14 +305,14 @@ def resolve(
 
 
 def _changes(**given: Any) -> DomainChanges:
-    """What was given: None is what was not, and a `default` that was asked for becomes None."""
-    from forager.fetch.domains.service import DomainChanges
-
-    changes: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is not None:
-            changes[name] = None if value is _UNSET else value
-    return DomainChanges(**changes)
+    """The given options; `default` becomes None."""
+    changes: Any = {
+        name: None if value is _UNSET else value
+        for name, value in given.items()
+        if value is not None
+    }
+    checked: DomainChanges = changes
+    return checked
 
 
 _UNSET = object()

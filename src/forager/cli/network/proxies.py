@@ -58,16 +58,15 @@ Currency = Annotated[
 def changes_of(region: str | None, cost: str | None, currency: str | None) -> ProxyChanges:
     """What was given; `default` takes a value back."""
     from forager.fetch.proxies.record import parse_cost
-    from forager.fetch.proxies.service import ProxyChanges
 
     if currency is not None and cost in (None, DEFAULT):
         raise InvalidInput("--currency says what the amount of --cost is in", hint="Give --cost.")
-    given: dict[str, Any] = {}
+    given: ProxyChanges = {}
     if region is not None:
         given["region"] = None if region == DEFAULT else region
     if cost is not None:
         given["cost"] = None if cost == DEFAULT else parse_cost(cost, currency)
-    return ProxyChanges(**given)
+    return given
 
 
 def costs(
@@ -105,7 +104,9 @@ def _document(report: CostReport) -> dict[str, Any]:
 
 
 def _line(line: CostLine) -> dict[str, Any]:
-    return asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
+    names = ("domain", "proxy_id", "proxy", "requests", "bytes", "price", "cost", "currency")
+    values = {name: getattr(line, name) for name in names}
+    return values | {"cost": None if line.cost is None else f"{line.cost:f}"}
 
 
 def _show(report: CostReport) -> None:
@@ -159,7 +160,7 @@ def add(
 
     async def add_all(proxies: Proxies) -> tuple[list[dict[str, Any]], list[ForagerError]]:
         added, failures = await _add(proxies, given, allow_private)
-        for proxy in added if changes.named() else ():
+        for proxy in added if changes else ():
             await proxies.set(proxy["id"], changes)
         return added, failures
 
@@ -243,7 +244,7 @@ def set_(
 ) -> None:
     """Set the region and the cost of proxies."""
     changes = changes_of(region, cost, currency)
-    if not changes.named():
+    if not changes:
         raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
 
     async def set_all(proxies: Proxies) -> list[ProxyRecord]:

@@ -162,11 +162,8 @@ def set_(
     as_json: AsJson = False,
 ) -> None:
     """Change a webhook. Other values stay; pending messages go to the new URL."""
-    from forager.webhooks.service import WebhookChanges
-
-    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
-    given["ordered"] = ordered
-    named = {name: value for name, value in given.items() if value is not None}
+    given = {"url": url, "allow_private": allow_private, "active": on, "ordered": ordered}
+    named: Any = {name: value for name, value in given.items() if value is not None}
     if kind:
         named["kinds"] = () if kind == ["all"] else tuple(kind)
     if domain is not None:
@@ -175,9 +172,7 @@ def set_(
         named["secret"] = _secret(secret_file)
     if not named:
         raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
-    changed = with_services(
-        context, lambda here: here.webhooks.change(webhook, WebhookChanges(**named))
-    )
+    changed = with_services(context, lambda here: here.webhooks.change(webhook, named))
     return _show_changed(changed, as_json)
 
 

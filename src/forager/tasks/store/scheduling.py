@@ -23,9 +23,9 @@ async def lead(connection: Connection) -> bool:
 
 
 async def walk_indexes(connection: Connection) -> None:
-    """In this transaction rows are read in the order of an index, and no further than needed.
+    """Make this transaction read rows in the order of an index, and no further than needed.
 
-    After a large import the statistics are old; a plan made by them would read the whole table.
+    After a large import, old statistics would lead to plans that read the whole table.
     """
     await connection.execute(
         """
@@ -247,7 +247,7 @@ async def select_delaying_robots(
 ) -> list[tuple[str, bytes]]:
     """Origins whose robots.txt was fetched within this many seconds, and those files.
 
-    Most say nothing of a delay; they are empty here.
+    Files without a delay are returned empty.
     """
     cursor = await connection.execute(
         """
