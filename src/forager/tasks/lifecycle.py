@@ -7,7 +7,7 @@ effects; `changes` and `allowed` are its SQL for a row named `t`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -129,20 +129,8 @@ WITHDRAW = TaskMove(
 # be retried forever
 RECOVER = TaskMove(name="recover", steps=_CLAIMED_FROM, revokes=True, spends_retry=True)
 # the worker died during the last retry of a visit: the next visit is by the interval
-RECOVER_MISSED = TaskMove(
-    name="miss",
-    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
-    revokes=True,
-    finishes=True,
-    resets_retries=True,
-)
-RECOVER_FAILED = TaskMove(
-    name="fail",
-    steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},
-    revokes=True,
-    finishes=True,
-    unschedules=True,
-)
+RECOVER_MISSED = replace(MISS, revokes=True)
+RECOVER_FAILED = replace(FAIL, revokes=True)
 COME_DUE = TaskMove(
     name="come due",
     steps={_S.COMPLETED: _S.PENDING},
