@@ -15,19 +15,13 @@ from forager.db.cursor import (
 )
 from forager.db.database import Connection, Database
 from forager.fetch.domains.service import domains_of
-from forager.parsers.pattern import VersionRate as VersionRate
+from forager.parsers.pattern import VersionRate, share
 from forager.parsers.store import rates as store
-from forager.parsers.store.rates import (
-    DomainRate as DomainRate,
-)
-from forager.parsers.store.rates import (
-    ParseCount as ParseCount,
-)
-from forager.parsers.store.rates import (
-    ParserRate as ParserRate,
-)
+from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent
+
+__all__ = ["DomainRate", "ParseCount", "ParserRate", "VersionRate", "share"]
 
 # suspect pages are not good: a redesign of a shop causes values that violate rules, are rejected,
 # or are supplied by the generic extraction
@@ -111,11 +105,6 @@ def _alert(rate: DomainRate) -> NewEvent:
         "week_rate": share(rate.earlier_good, rate.earlier_pages),
     }
     return NewEvent(EventKind.PARSER_DEGRADED, None, rate.domain_id, payload)
-
-
-def share(good: int, pages: int) -> float | None:
-    """A rate; None without pages."""
-    return round(good / pages, 4) if pages else None
 
 
 async def list_rates(

@@ -14,8 +14,10 @@ from forager.jobs.workers import select_without_parsers
 from forager.parsers.pattern import newest
 from forager.parsers.registry import find, registry
 from forager.parsers.store import rollouts as store
-from forager.parsers.store.rollouts import Rollout as Rollout
+from forager.parsers.store.rollouts import Rollout
 from forager.settings import Settings
+
+__all__ = ["Rollout"]
 
 # how long a worker caches the plan
 REFRESH_SECONDS = 3.0

@@ -13,8 +13,9 @@ from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store
-from forager.products.store.prices import PriceEntry as PriceEntry
-from forager.products.store.prices import PriceMove as PriceMove
+from forager.products.store.prices import PriceEntry, PriceMove
+
+__all__ = ["PriceEntry", "PriceMove"]
 
 
 async def price_history(

@@ -29,9 +29,7 @@ from forager.products.store.redirects import delete_aliases
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Problem
 from forager.products.visit import (
-    ReadPage as ReadPage,
-)
-from forager.products.visit import (
+    ReadPage,
     Visit,
     extraction_of,
     past_of,
@@ -40,6 +38,8 @@ from forager.products.visit import (
 )
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, record_events
+
+__all__ = ["ReadPage"]
 
 ACTIVE = "active"
 NO_VARIANTS = "[]"

@@ -10,7 +10,9 @@ from typing import Final
 from forager.db.database import Database
 from forager.tasks.store import activity as store
 from forager.tasks.store.activity import Waited, Waiting
-from forager.tasks.task import TasksNow as TasksNow
+from forager.tasks.task import TasksNow
+
+__all__ = ["TasksNow"]
 
 # rows that are read per minute: attempts, and tasks
 SAMPLE = 200

@@ -24,9 +24,10 @@ from forager.products.store import writes as product_store
 from forager.tasks.causes import one_line
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.store import alarms as store
-from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainHealth
-from forager.tasks.store.alarms import DomainAlarm as DomainAlarm
+from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
 from forager.webhooks.events import EventKind, NewEvent, record_events
+
+__all__ = ["DomainAlarm"]
 
 GONE = frozenset({404, 410})
 _VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})

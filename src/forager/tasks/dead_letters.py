@@ -11,15 +11,9 @@ from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_below, domains_of
 from forager.hints import Hint, action
 from forager.tasks.store import dead_letters as store
-from forager.tasks.store.dead_letters import (
-    DeadLetter as DeadLetter,
-)
-from forager.tasks.store.dead_letters import (
-    LetterFilter as LetterFilter,
-)
-from forager.tasks.store.dead_letters import (
-    LetterGroup as LetterGroup,
-)
+from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
+
+__all__ = ["DeadLetter", "LetterFilter", "LetterGroup"]
 
 MAX_ID = 2**63 - 1
 # letters per transaction, so that retrying a million does not block other work

@@ -11,18 +11,14 @@ from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
 from forager.tasks.causes import (
-    ErrorFilter as ErrorFilter,
-)
-from forager.tasks.causes import (
-    ErrorGroup as ErrorGroup,
-)
-from forager.tasks.causes import (
-    ErrorRow as ErrorRow,
-)
-from forager.tasks.causes import (
+    ErrorFilter,
+    ErrorGroup,
+    ErrorRow,
     ErrorType,
 )
 from forager.tasks.store import errors as store
+
+__all__ = ["ErrorFilter", "ErrorGroup", "ErrorRow"]
 
 
 def error_filter(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -29,7 +28,7 @@ from forager.fetch.domains.service import (
     DomainChanges,
 )
 from forager.fetch.proxies import costs
-from forager.fetch.proxies.probe import ProbeResult, Trial
+from forager.fetch.proxies.probe import ProbeResult
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
@@ -114,18 +113,16 @@ class DomainSettings(Order):
     def changes(self) -> DomainChanges:
         """The given values; null is a value too."""
         names = {"min_every": "shortest", "max_every": "longest"}
-        values: dict[str, Any] = {
-            "every": interval_of(self.every),
-            "min_every": interval_of(self.min_every),
-            "max_every": interval_of(self.max_every),
-            "currency": self.currency and self.currency.upper(),
-        }
-        given: Any = {
-            names.get(name, name): values.get(name, getattr(self, name))
-            for name in self.model_fields_set & DomainSettings.model_fields.keys()
-        }
-        changes: DomainChanges = given
-        return changes
+        given: dict[str, Any] = {}
+        for name in self.model_fields_set & _SETTINGS:
+            value = getattr(self, name)
+            given[names.get(name, name)] = interval_of(value) if "every" in name else value
+        if given.get("currency"):
+            given["currency"] = given["currency"].upper()
+        return cast(DomainChanges, given)
+
+
+_SETTINGS = frozenset(DomainSettings.model_fields)
 
 
 class NewDomain(DomainSettings):
@@ -170,16 +167,10 @@ _NOT_SHOWN = ("cost_amount", "cost_currency", "cost_unit", "is_active")
 class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
     """A proxy and its health; its password is never shown."""
 
-    url: str
+    url: str = Field(validation_alias="shown")
     state: ProxyState
     region: str | None = Field(description="Only workers in this region use it; null: all workers.")
     cost: Cost | None
-
-    @classmethod
-    def of(cls, record: ProxyRecord) -> Proxy:
-        values = {name: getattr(record, name) for name in record.__slots__}
-        shown = {"url": record.shown, "state": record.state, "cost": record.cost}
-        return cls.model_validate(values | shown)
 
 
 class Cost(View, row=ProxyCost):
@@ -209,12 +200,10 @@ class ProxySettings(Order):
 
     def changes(self) -> ProxyChanges:
         """The given values; null is a value too."""
-        given: ProxyChanges = {}
-        if "region" in self.model_fields_set:
-            given["region"] = self.region
-        if "cost" in self.model_fields_set:
-            given["cost"] = None if self.cost is None else self.cost.cost()
-        return given
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.cost is not None:
+            given["cost"] = self.cost.cost()
+        return cast(ProxyChanges, given)
 
 
 _OF_PROXY = ("scheme", "host", "port", "username", "has_password", "cost_amount", "cost_unit")
@@ -272,15 +261,6 @@ class TrialOrder(Order):
 class TrialResult(View, row=ProbeResult):
     url: str
     has_recovered: bool = Field(description="Whether a failed proxy is used again.")
-
-    @classmethod
-    def of(cls, trial: Trial) -> TrialResult:
-        shown = asdict(trial.result) | {
-            "url": trial.proxy.spec.shown,
-            "seconds": round(trial.result.seconds, 3),
-            "has_recovered": trial.has_recovered,
-        }
-        return cls.model_validate(shown)
 
 
 class RemovedProxy(View):

@@ -6,11 +6,10 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import typer
 
@@ -19,7 +18,7 @@ from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.options import AsJson, JobId, flags_of, option
 from forager.cli.output import note, say, show_json, show_table
-from forager.cli.running import StoppedAtOnce, with_database
+from forager.cli.running import StoppedAtOnce, with_services
 from forager.demo import PORT
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.db.database import Database
     from forager.jobs.job import Job
-    from forager.processes.supervised import StartedProcess
+    from forager.processes.started import StartedProcess
     from forager.settings import Settings
 
 
 # how long a second Ctrl-C waits for the final report
-LAST_LOOK = 2.0
+REPORT_SECONDS = 2.0
 # an option as the crawl names it, at the start of a line that says what is wrong with it
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
@@ -75,14 +74,17 @@ def _crawl(
     checked = checked_options({**given, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
-    settings = flags_of(context).load()
-    raise typer.Exit(
-        asyncio.run(
-            crawl_in_foreground(
-                settings, checked, source=source, priority=priority, detach=detach, as_json=as_json
-            )
-        )
+    flags = flags_of(context)
+    running = crawl_in_foreground(
+        flags.load(),
+        checked,
+        source=source,
+        priority=priority,
+        detach=detach,
+        as_json=as_json,
+        spare=flags.spare_runner,
     )
+    raise typer.Exit(asyncio.run(running))
 
 
 def _template_options(context: typer.Context, name: str | None) -> dict[str, Any]:
@@ -91,13 +93,16 @@ def _template_options(context: typer.Context, name: str | None) -> dict[str, Any
     from forager.access.caller import LOCAL
     from forager.crawl.templates import get_template
 
-    return with_database(context, lambda db, _: get_template(db, LOCAL, name)).options
+    found = with_services(context, lambda here: get_template(here.database, LOCAL, name))
+    return found.options
 
 
 def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: bool) -> None:
     from forager.crawl.preview import preview_crawl
 
-    found = with_database(context, lambda db, settings: preview_crawl(db, settings, options))
+    found = with_services(
+        context, lambda here: preview_crawl(here.database, here.settings, options)
+    )
     if as_json:
         return show_json(found)
     for problem in found.problems:
@@ -138,8 +143,9 @@ def _as_flag(option: re.Match[str]) -> str:
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
     """Resume a paused crawl in the foreground, from its last commit."""
-    settings = flags_of(context).load()
-    raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
+    flags = flags_of(context)
+    resuming = _resume(flags.load(), job, as_json=as_json, spare=flags.spare_runner)
+    raise typer.Exit(asyncio.run(resuming))
 
 
 async def crawl_in_foreground(
@@ -150,6 +156,7 @@ async def crawl_in_foreground(
     priority: int,
     detach: bool = False,
     as_json: bool,
+    spare: StartedProcess | None,
 ) -> int:
     """Enqueue a crawl and watch it to its end; the exit code says how it ended."""
     from forager.crawl.report import crawl_report
@@ -159,74 +166,50 @@ async def crawl_in_foreground(
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    async with (
-        _spare_runner(detach=detach) as spare,
-        open_database(settings, name="forager crawl") as database,
-    ):
+    async with open_database(settings, name="forager crawl") as database:
         load_kinds(settings.job_modules)
         queue = Queue(database, settings)
-        asked = await request_crawl(
+        enqueued = await request_crawl(
             queue, options, source=source, priority=priority, max_retries=settings.max_retries
         )
-        job = asked.job
-        if not asked.created:
-            note(_already_there(job))
+        job = enqueued.job
+        if not enqueued.created:
+            _note_active(job, detach=detach)
         if detach:
             report = await crawl_report(database, queue, job.id)
             show_summary(report, as_json=as_json)
             if not as_json and job.status is Status.PENDING:
                 say(f"a worker will run it: forager worker · forager jobs show {job.id}")
             return OK
-        if not asked.created:
-            _must_not_wait(job)
-            note("showing its progress; the options given now are not applied")
         return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
 
 
-@asynccontextmanager
-async def _spare_runner(*, detach: bool = False) -> AsyncIterator[StartedProcess | None]:
-    """Start the process of the crawl now: its imports take as long as everything until then."""
-    from forager.processes.supervised import StartedProcess
+def _note_active(job: Job, *, detach: bool) -> None:
+    """The source has an active crawl. A paused one would wait for a person: nothing to watch."""
+    from forager.jobs.lifecycle import Status
 
-    if detach:
-        yield None
+    if job.status is not Status.PAUSED:
+        note(f"{job.source_id} is being crawled already by job {job.id}")
+        if not detach:
+            note("showing its progress; the options given now are not applied")
         return
-    spare = StartedProcess("forager.jobs", mark=f"spare {uuid4()}", preload=["forager.crawl.job"])
-    try:
-        yield spare
-    finally:
-        await spare.discard()
-
-
-def _already_there(job: Job) -> str:
-    from forager.jobs.lifecycle import Status
-
-    if job.status is Status.PAUSED:
-        return f"{job.source_id} has a crawl that is paused: job {job.id}"
-    return f"{job.source_id} is being crawled already by job {job.id}"
-
-
-def _must_not_wait(job: Job) -> None:
-    """A paused crawl waits for a person: there is nothing to watch."""
-    from forager.jobs.lifecycle import Status
-
-    if job.status is Status.PAUSED:
+    note(f"{job.source_id} has a crawl that is paused: job {job.id}")
+    if not detach:
         raise NotAllowed(
             "no crawl was started: a source can have only one active crawl",
             hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` ends it.",
         )
 
 
-async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
+async def _resume(
+    settings: Settings, text: str, *, as_json: bool, spare: StartedProcess | None
+) -> int:
     from forager.db.database import open_database
     from forager.jobs.kinds import load_kinds
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    async with (
-        _spare_runner() as spare,
-        open_database(settings, name="forager resume") as database,
-    ):
+    async with open_database(settings, name="forager resume") as database:
         load_kinds(settings.job_modules)
         queue = Queue(database, settings)
         job_id = await queue.resolve(text)
@@ -249,7 +232,7 @@ async def _watch(
     from forager.cli.crawls.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
-    await _say_whose(database, settings, job_id)
+    await _note_region(database, settings, job_id)
     settings = _with_readable_logs(settings)
     at_once = False
     with CrawlProgress() as progress:
@@ -260,7 +243,7 @@ async def _watch(
             report = await running
         except asyncio.CancelledError:
             at_once = True
-            report = await _last_look(database, settings, job_id)
+            report = await _final_report(database, settings, job_id)
     show_summary(report, as_json=as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
 
@@ -274,7 +257,7 @@ def _with_readable_logs(settings: Settings) -> Settings:
     return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
-async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
+async def _note_region(database: Database, settings: Settings, job_id: UUID) -> None:
     """Say that a worker in another region must run the crawl, if its domain is assigned there."""
     from forager.jobs.queue import Queue
 
@@ -286,12 +269,12 @@ async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> No
         )
 
 
-async def _last_look(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
+async def _final_report(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
     from forager.crawl.report import crawl_report
     from forager.jobs.queue import Queue
 
     try:
-        async with asyncio.timeout(LAST_LOOK):
+        async with asyncio.timeout(REPORT_SECONDS):
             return await crawl_report(database, Queue(database, settings), job_id)
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
@@ -305,17 +288,17 @@ def _pause_on_interrupt(
 ) -> None:
     """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
     loop = asyncio.get_running_loop()
-    asked = 0
+    signals = 0
 
     def on_signal() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
+        nonlocal signals
+        signals += 1
+        if signals == 1:
             progress.say("pausing; Ctrl-C again stops at once")
             foreground.pause()
-        elif asked == 2:
+        elif signals == 2:
             foreground.stop_at_once()
-            # the job may be with a worker elsewhere, or the database away: wait for neither
+            # the job may run on another worker, or the database be unreachable: wait for neither
             running.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -358,15 +341,23 @@ def demo(
     from forager.crawl.options import crawl_options
     from forager.demo.server import demo_site
 
-    settings = flags_of(context).load()
+    flags = flags_of(context)
+    settings = flags.load()
     with demo_site(port) as url:
         note(f"serving the bundled site at {url}")
         if serve:
-            asyncio.run(_until_interrupted())
+            asyncio.run(asyncio.Event().wait())
             return
         options = crawl_options({"urls": [url], "allow_private": True})
         code = asyncio.run(
-            crawl_in_foreground(settings, options, source=SOURCE, priority=0, as_json=as_json)
+            crawl_in_foreground(
+                settings,
+                options,
+                source=SOURCE,
+                priority=0,
+                as_json=as_json,
+                spare=flags.spare_runner,
+            )
         )
     if code == OK and not as_json:
         _show_search(settings)
@@ -374,14 +365,10 @@ def demo(
 
 
 def _show_search(settings: Settings) -> None:
-    """What the crawl was for: its pages can be searched."""
+    """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
     from forager.documents.search import SearchRequest
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
     request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
     show_hits(asyncio.run(find(settings, request)))
-
-
-async def _until_interrupted() -> None:
-    await asyncio.Event().wait()

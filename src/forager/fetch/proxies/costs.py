@@ -14,8 +14,10 @@ from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
 from forager.extract.hosts import parent_domains
 from forager.fetch.domains.store import select_first
 from forager.fetch.proxies.store import usage as store
-from forager.fetch.proxies.store.usage import CostLine as CostLine
+from forager.fetch.proxies.store.usage import CostLine
 from forager.logs import get_logger
+
+__all__ = ["CostLine"]
 
 DEFAULT_DAYS = 30
 MAX_DAYS = 3660
