@@ -122,9 +122,9 @@ async def test_slow_down_in_both_forms(
 ) -> None:
     response = await client.fetch(Request(f"{server.url}/status/{status}?{query}"))
     assert response.retry_after == seconds
-    told = classify_status(response.status, response.headers)
-    assert isinstance(told, SlowDown)
-    assert told.retry_after == seconds
+    failure = classify_status(response.status, response.headers)
+    assert isinstance(failure, SlowDown)
+    assert failure.retry_after == seconds
 
 
 @pytest.mark.parametrize(
