@@ -15,7 +15,8 @@ from forager.db.database import Database
 from forager.db.outages import Outage
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, IndexState, Kind
+from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, Kind
+from forager.index.store import IndexState
 from forager.index.writing import Action, IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox

@@ -91,9 +91,7 @@ class Candidates:
                 "filter": list(_filters(self.filters)),
             }
         }
-        found = await self.view.engine.find(
-            self.view.index, query, ("product_id",), start=start, size=size
-        )
+        found = await self.view.find(query, ("product_id",), start=start, size=size)
         return [product_id for (product_id,) in found]
 
 

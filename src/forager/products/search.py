@@ -116,7 +116,7 @@ class _Search:
         ranked: list[Ranked] = []
         for end in WINDOWS:
             offered += await candidates.find(start=len(offered), size=end - len(offered))
-            ranked, capped = await self.rank([*view.untold, *offered])
+            ranked, capped = await self.rank([*view.unsent, *offered])
             if capped or len(offered) < end:
                 return ranked, capped
         return ranked, True
