@@ -92,7 +92,7 @@ def _share(wanted: int, sections: int) -> int:
 
 
 async def _count_sections(connection: Connection, generation_id: int) -> int:
-    value = await Values(connection).first(
+    count: int = await Values(connection).one(
         """
         SELECT count(*)
           FROM generation_documents m
@@ -101,10 +101,10 @@ async def _count_sections(connection: Connection, generation_id: int) -> int:
         """,
         (generation_id,),
     )
-    return int(value or 0)
+    return count
 
 
-# what is computed from the pages of a generation when it is completed
+# tables that are computed from the pages of a complete generation
 Derived = Literal["search_words", "inbound_links", "near_duplicates"]
 
 
@@ -289,15 +289,15 @@ _INSERT_DOCUMENTS = f"""
 
 
 def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [document_of(page) for page in pages]
     return _DOCUMENTS.values(
         pages,
         url_hash="key",
         content_hash="document.content_hash",
-        extractor_version=[str(document.extractor_version) for document in documents],
+        extractor_version="document.extractor_version",
         path=[urlsplit(page.url).path or "/" for page in pages],
         title="document.title",
         language="document.language",
+        simhash="document.simhash",
     )
 
 
