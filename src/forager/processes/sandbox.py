@@ -158,7 +158,7 @@ class Sandbox:
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=2**20)
             try:
                 # from here on nothing is awaited: no question may be sent twice, no word be lost
-                child = ChildProcess(
+                child = ChildProcess.start(
                     [self._module, self._argument],
                     mark=mark_below(secrets.token_hex(8)),
                     environment=clean_environment(),
