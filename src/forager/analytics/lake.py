@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
+from pydantic import TypeAdapter
 
 from forager.archive.local import whole_file
 from forager.errors import ForagerError, NotAllowed
@@ -139,7 +139,10 @@ def read_manifest(folder: Path) -> Manifest | None:
     """The lake's manifest; None where there is no lake yet."""
     path = folder / NAME
     try:
-        return _parsed(orjson.loads(path.read_bytes()))
+        data = orjson.loads(path.read_bytes())
+        if data.pop("format") != FORMAT:
+            raise ValueError("another version of Forager wrote it")
+        return TypeAdapter(Manifest).validate_python(data)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -152,34 +155,3 @@ def read_manifest(folder: Path) -> Manifest | None:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     with whole_file(folder / NAME, overwrite=True) as file:
         file.write(orjson.dumps({"format": FORMAT, **asdict(manifest)}, option=orjson.OPT_INDENT_2))
-
-
-def _parsed(data: dict[str, Any]) -> Manifest:
-    if data.pop("format") != FORMAT:
-        raise ValueError("another version of Forager wrote it")
-    until = data["complete_until"]
-    return Manifest(
-        database=data["database"],
-        next_file=data["next_file"],
-        positions={
-            name: Position(datetime.fromisoformat(each["at"]), each["id"])
-            for name, each in data["positions"].items()
-        },
-        files=tuple(
-            LakeFile(**each | {"parts": tuple(each.get("parts", ()))}) for each in data["files"]
-        ),
-        superseded={
-            path: datetime.fromisoformat(since) for path, since in data["superseded"].items()
-        },
-        complete_until=until and datetime.fromisoformat(until),
-        # older lakes have neither
-        site=_pass(data.get("site") or {}),
-        lake=data.get("lake") or uuid4().hex,
-    )
-
-
-def _pass(data: dict[str, Any]) -> Pass:
-    times = {
-        name: datetime.fromisoformat(data[name]) for name in ("since", "until") if data.get(name)
-    }
-    return Pass(**data | times)

@@ -146,7 +146,7 @@ MARK = "§"
 # names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
 # A for the heading, B for the context (the title of the page and the headings above), D for the
 # text. OFFSET keeps the planner from making the vector of a heading twice.
-SEARCH_ROWS: LiteralString = """
+_SEARCH_ROWS: LiteralString = """
     SELECT document_id, position,
            head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
            setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
@@ -284,7 +284,7 @@ _INSERT_DOCUMENTS = f"""
         SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
     )
     INSERT INTO section_search (document_id, position, head_tsv, tsv)
-    {SEARCH_ROWS}
+    {_SEARCH_ROWS}
 """
 
 
