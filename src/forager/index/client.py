@@ -16,6 +16,7 @@ from yarl import URL
 from forager.errors import InvalidInput
 from forager.hints import Hint, action
 from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.settings import Settings
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -43,6 +44,11 @@ class EngineClient:
             if parsed.user
             else {}
         )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        assert settings.opensearch_url is not None
+        return cls(settings.opensearch_url.get_secret_value())
 
     @property
     def address(self) -> str:

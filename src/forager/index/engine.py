@@ -144,8 +144,7 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
         return
     from forager.index.client import EngineClient
 
-    assert settings.opensearch_url is not None
-    async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
+    async with EngineClient.of(settings) as client:
         yield Engine(client)
 
 
@@ -227,9 +226,11 @@ def index_service(
     if settings.search is not Search.OPENSEARCH:
         step = partial(forget_unfed_indexes, database)
         return Service(name="search index cleanup", every=CLEANUP_INTERVAL, step=step)
+    from forager.index.client import EngineClient
     from forager.index.feeder import Feeder
 
-    return Feeder.of(database, settings, kinds, process_id).service()
+    client = EngineClient.of(settings)
+    return Feeder(database, client, settings.opensearch_prefix, kinds, process_id).service()
 
 
 async def forget_unfed_indexes(database: Database, *, unfed_for: float = UNFED_FOR) -> int:
