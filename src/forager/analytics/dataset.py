@@ -29,7 +29,7 @@ def micro(time: LiteralString) -> LiteralString:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Rows of `table`, which SQL calls `t`, in the order of a time and their IDs.
+    """Rows of a table, which SQL calls `t`, in the order of a time and their IDs.
 
     The first columns of every dataset are `id` and `at`, the value of the column `time`.
     """
@@ -38,8 +38,7 @@ class Dataset:
     time: LiteralString
     # further columns, with their kind and SQL expression
     values: Columns
-    table: LiteralString
-    joins: LiteralString = ""
+    source: LiteralString
     condition: LiteralString = "true"
     # a row that changes is added again: the newest of an ID counts
     has_versions: bool = False
@@ -83,8 +82,7 @@ PRODUCTS = Dataset(
         "parser_version": (Kind.TEXT, "t.parser_version"),
         "created_at": (Kind.TIME, micro("t.created_at")),
     },
-    table="products",
-    joins="JOIN domains d ON d.id = t.domain_id",
+    "FROM products t JOIN domains d ON d.id = t.domain_id",
     has_versions=True,
     key=("id",),
 )
@@ -98,7 +96,7 @@ PRICE_HISTORY = Dataset(
         "currency": (Kind.TEXT, "t.currency"),
         "availability": (Kind.TEXT, "t.availability"),
     },
-    table="price_history",
+    "FROM price_history t",
 )
 PAGES = Dataset(
     "pages",
@@ -118,8 +116,11 @@ PAGES = Dataset(
         "url": (Kind.TEXT, "NULL"),
         "content_type": (Kind.TEXT, "NULL"),
     },
-    table="task_attempts",
-    joins="LEFT JOIN domains d ON d.id = t.domain_id LEFT JOIN proxies p ON p.id = t.proxy_id",
+    """
+    FROM task_attempts t
+    LEFT JOIN domains d ON d.id = t.domain_id
+    LEFT JOIN proxies p ON p.id = t.proxy_id
+    """,
     condition="t.stage = 'download'",
     # the ID of a page of a site crawl is part of its URL's hash
     key=("at", "id", "ifNull(job_id, '')"),
@@ -138,8 +139,7 @@ EXTRACTIONS = Dataset(
         "confidence": (Kind.FLOAT, "t.confidence"),
         "problems": (Kind.INT, "jsonb_array_length(t.problems)"),
     },
-    table="extractions",
-    joins="LEFT JOIN domains d ON d.id = t.domain_id",
+    "FROM extractions t LEFT JOIN domains d ON d.id = t.domain_id",
 )
 PROXIES = Dataset(
     "proxies",
@@ -153,7 +153,7 @@ PROXIES = Dataset(
         "cost_currency": (Kind.TEXT, "t.cost_currency"),
         "created_at": (Kind.TIME, micro("t.created_at")),
     },
-    table="proxies",
+    "FROM proxies t",
     has_versions=True,
     key=("id",),
 )
@@ -166,7 +166,7 @@ PROXY_USAGE = Dataset(
         "requests": (Kind.INT, "t.requests"),
         "bytes": (Kind.INT, "t.bytes"),
     },
-    table="proxy_usage",
+    "FROM proxy_usage t",
     # A row of a day is written only on that day. Without this condition an index of a time would
     # be needed that changes every few seconds.
     condition="t.day >= (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - 1",

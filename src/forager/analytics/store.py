@@ -65,7 +65,7 @@ async def copy_rows(
     # the bare comparison of times lets PostgreSQL skip partitions
     query: LiteralString = f"""
         SELECT t.id, {micro(time)}, {values}
-          FROM {dataset.table} t {dataset.joins}
+          {dataset.source}
          WHERE ({time}, t.id) > (%(at)s, %(id)s)
            AND {time} >= %(at)s AND {time} < %(before)s AND {dataset.condition}
          ORDER BY {time}, t.id
