@@ -33,10 +33,10 @@ from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.products.record import AttemptRecord
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
-from forager.tasks.task import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ async def tracked_as(
     )
 
 
-def _attempt_words(attempt: Attempt) -> str:
+def _attempt_words(attempt: AttemptRecord) -> str:
     status = f" (HTTP {attempt.http_status})" if attempt.http_status else ""
     return f"{attempt.stage} {attempt.outcome}{status}"
 
