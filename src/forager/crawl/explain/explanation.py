@@ -17,7 +17,7 @@ from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.documents.page import CarriedPage, carried_page
+from forager.documents.page import CarriedPage
 from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -269,8 +269,7 @@ async def _carried_over(
 ) -> CarriedPage | None:
     if fate is None or not fate.carried_over:
         return None
-    page = await reads.select_carried_page(connection, fate.job_id, key)
-    return None if page is None else carried_page(page)
+    return await reads.select_carried_page(connection, fate.job_id, key)
 
 
 async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:
