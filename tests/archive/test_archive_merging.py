@@ -99,7 +99,7 @@ async def test_references_move_and_old_objects_go_later(
     after = await refs_of(database)
     assert len({ref.segment for ref in after}) == 1
     assert await bodies(database, storage) == pages
-    # whoever looked before still finds what it looked up
+    # a reader with a reference from before still finds the record
     assert await clean_up(database, storage) == 0
     assert [(await read_response(storage, ref)).status for ref in before] == [200] * 12
     await lapse(database)
@@ -145,7 +145,7 @@ async def test_a_reference_that_is_copied_late_keeps_the_old_object(
     old, *_ = await commits(job, 4)
     await job.end()
     await merge_segments(database, storage, LIMIT)
-    # somebody read the reference before the merge, and writes it only now
+    # another process read the reference before the merge, and writes it only now
     async with database.transaction() as connection:
         assert await store.lock_segments(connection, [old.segment]) == {old.segment}
         await connection.execute(

@@ -6,15 +6,16 @@ import asyncio
 
 import pytest
 
+from forager.db import outages
+from forager.db.outages import waits_for_storage
 from forager.errors import DiskFull
-from forager.tasks.stages import settle
-from forager.tasks.stages.settle import patiently, waits_for_storage
+from forager.tasks.stages.settle import retry_write
 
 
 async def test_a_write_that_waits_for_space_counts_as_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settle, "PAUSE_WHEN_FULL", 0.001)
+    monkeypatch.setattr(outages, "FULL_INTERVAL", 0.001)
     has_space = asyncio.Event()
 
     async def write() -> str:
@@ -22,7 +23,7 @@ async def test_a_write_that_waits_for_space_counts_as_waiting(
             raise DiskFull("no space left")
         return "written"
 
-    writing = asyncio.create_task(patiently(write))
+    writing = asyncio.create_task(retry_write(write))
     async with asyncio.timeout(60):
         while not waits_for_storage():
             await asyncio.sleep(0)

@@ -37,13 +37,13 @@ log = get_logger("crawl")
 MAX_MORE_SEEDS = 1_000
 
 
-# what one row of a batch, or several that belong together, come from
+# the origin of one or several rows of a batch
 _Part = Settlement | Postponed | Entry
 
 
 @dataclass(slots=True)
 class Batch:
-    """What one commit writes."""
+    """The rows of one commit."""
 
     settled: list[Settlement] = field(default_factory=list)
     postponed: list[Postponed] = field(default_factory=list)
@@ -243,7 +243,7 @@ class Committer:
         return batch, [*archived, *(None for _ in lost)]
 
     def _lost(self, part: Entry | Postponed, words: str) -> Settlement:
-        """A URL that cannot be kept in the frontier comes to its end here."""
+        """Settle a URL as failed that the frontier refuses."""
         entry = part if isinstance(part, Entry) else part.entry
         self._refused.add(entry.key)
         self._state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
@@ -261,7 +261,7 @@ class Committer:
 
 
 def _record(settled: Sequence[Settlement]) -> None:
-    """For the metrics: what a commit has settled."""
+    """Record the settled URLs of a commit in the metrics."""
     for each in settled:
         PAGES.add(each.outcome)
         if each.size:

@@ -16,7 +16,7 @@ from forager.jobs import workers
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
 from forager.jobs.workers import JobReport
-from forager.services import report
+from forager.services import status
 from forager.services.status import ServiceStatus
 
 
@@ -168,7 +168,7 @@ class BackgroundService(View, row=ServiceStatus, hidden=("is_fault",)):
     is_failing: bool
 
 
-class ServiceProcess(View, row=report.ServiceProcess):
+class ServiceProcess(View, row=status.ServiceProcess, hidden=("process",)):
     """A process that runs background services; `is_gone`: it has not reported for too long."""
 
     services: list[BackgroundService]

@@ -15,7 +15,7 @@ from forager.archive.store import (
     referring_tables,
 )
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 NEVER_MERGED: Literal[-1] = -1
 
@@ -31,7 +31,7 @@ class SmallSegment:
     records: int
     created_at: datetime
     written_at: datetime
-    # of a finished merge: the power of the fewest that its size is, so that each merge with its
+    # of a finished merge: its size as a power of the fewest, so that each merge with its
     # like lifts it out of its tier, and a few new segments do not have it written again
     tier: int = NEVER_MERGED
 
@@ -69,7 +69,7 @@ async def select_small(
 
 async def claim_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> int:
     """Keep them from other mergers and from the clean-up for a while; how many are ours."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         UPDATE archive_segments
            SET keep_until = now() + make_interval(secs => %s)
@@ -77,19 +77,18 @@ async def claim_segments(connection: Connection, names: Sequence[str], *, second
         """,
         (seconds, list(names)),
     )
-    return cursor.rowcount
 
 
 # --- moving the references; one transaction, in this order ---------------------------------------
 
 
 async def limit_waiting(connection: Connection) -> None:
-    """A merge that would hold others up is put off."""
+    """Limit lock waits: a merge that would block others is put off."""
     await connection.execute("SET LOCAL lock_timeout = '5s'")
 
 
 async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -> None:
-    """Before the segments, as those do it who copy a reference: else each waits for the other."""
+    """Lock rows before segments, like a copy of a reference: the other order could deadlock."""
     await execute_for_each(
         connection,
         await referring_tables(connection),
@@ -100,7 +99,7 @@ async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -
 
 async def lock_unfinished(connection: Connection, name: str) -> bool:
     """Lock the row of a merge that was neither finished nor given up."""
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM archive_segments
          WHERE name = %s AND closed_at IS NULL AND going_at IS NULL
@@ -108,7 +107,6 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
         """,
         (name,),
     )
-    return await cursor.fetchone() is not None
 
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
@@ -129,7 +127,7 @@ async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]
 async def move_references(
     connection: Connection, target: str, sources: Sequence[str], starts: Sequence[int]
 ) -> int:
-    """Let every row that refers to a source refer to the same record in the target."""
+    """Change every reference to a source into one to the same record in the target."""
     return await execute_for_each(
         connection,
         await referring_tables(connection),
@@ -166,7 +164,7 @@ async def finish_merge(connection: Connection, merged: SmallSegment, *, seconds:
 
 
 async def keep_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> None:
-    """Let readers that hold a reference from before have it for a while."""
+    """Keep segments for a while, for readers that hold an earlier reference."""
     await connection.execute(
         """
         UPDATE archive_segments
@@ -182,7 +180,7 @@ async def keep_segments(connection: Connection, names: Sequence[str], *, seconds
 
 async def close_abandoned(connection: Connection, owner: str, *, seconds: float) -> int:
     """Give up merges that are not finished in this time; the clean-up deletes them."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         UPDATE archive_segments
            SET closed_at = now()
@@ -191,7 +189,6 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
         """,
         (f"%/{owner}-%", seconds),
     )
-    return cursor.rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +227,14 @@ async def select_movable(
 
 
 async def mark_moved(connection: Connection, name: str, place: str) -> bool:
-    """Say that a place has all of a segment; not of one that goes."""
-    cursor = await connection.execute(
-        "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
-        (place, name),
+    """Record that a place has all of a segment; not of one that is being deleted."""
+    return (
+        await Tuples(connection).affected(
+            "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
+            (place, name),
+        )
+        > 0
     )
-    return cursor.rowcount > 0
 
 
 async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:

@@ -15,9 +15,10 @@ from forager.cli.output import counted, say, short_time, show_json, write
 from forager.cli.running import CommandContext, answers, with_database
 
 if TYPE_CHECKING:
-    from forager.crawl.explain.explanation import Explanation, PastFate, TrackedAs
+    from forager.crawl.explain.explanation import Explanation, TrackedAs
     from forager.crawl.explain.outlook import Outlook
     from forager.crawl.explain.probe import Probe
+    from forager.crawl.settlement import PastOutcome
     from forager.render.renderer import RenderedPage
 
 
@@ -203,7 +204,7 @@ def _show_task(task: TrackedAs) -> None:
         say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
 
 
-def _show_history(history: list[PastFate]) -> None:
+def _show_history(history: list[PastOutcome]) -> None:
     if history:
         say("in the last crawls", "bold")
     for past in history:

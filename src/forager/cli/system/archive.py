@@ -120,22 +120,22 @@ def verify(
 
 
 def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
-    from forager.archive.audit import Look, sample_references
+    from forager.archive.audit import CheckedRecord, sample_references
 
-    async def look(archive: Archive) -> list[Look]:
-        looks = []
+    async def check(archive: Archive) -> list[CheckedRecord]:
+        checked = []
         with Steps("records", size, shown=not as_json) as steps:
-            async for found in sample_references(archive.database, archive.storage, size):
-                looks.append(found)
-                steps.show(len(looks))
-        return looks
+            async for record in sample_references(archive.database, archive.storage, size):
+                checked.append(record)
+                steps.show(len(checked))
+        return checked
 
-    looks = with_archive(context, look)
+    checked = with_archive(context, check)
     if as_json:
-        show_json(views.sample_as_json(looks))
+        show_json(views.sample_as_json(checked))
     else:
-        views.show_sample(looks)
-    if any(found.problem for found in looks):
+        views.show_sample(checked)
+    if any(record.problem for record in checked):
         raise typer.Exit(FAILED)
 
 

@@ -15,7 +15,7 @@ from forager.extract.keys import KEY_LENGTH
 
 
 async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
-    """Why the first URLs of a crawl are no pages, as text."""
+    """The reasons why the first URLs of a crawl are no pages, as text."""
     return await Values(connection).all(
         """
         SELECT url || ': ' || coalesce(detail, reason, outcome)
@@ -29,7 +29,7 @@ async def select_first_troubles(connection: Connection, job_id: UUID) -> list[st
 
 
 def key_ranges(count: int) -> list[tuple[bytes, bytes]]:
-    """This many ranges (first, last) of about equal size that cover all keys."""
+    """Split all keys into this many ranges (first, last) of about equal size."""
     count = min(count, 2**16)
     starts = [(2**16 * n // count).to_bytes(2, "big") for n in range(count)]
     return list(zip(starts, [*starts[1:], b"\xff" * (KEY_LENGTH + 1)], strict=True))
@@ -90,7 +90,7 @@ async def select_left_copies(
 async def repoint_copies(
     connection: Connection, job_id: UUID, keys: Sequence[bytes], pages: Sequence[bytes]
 ) -> None:
-    """Let each copy repeat the page beside it in the list."""
+    """Make each copy a duplicate of the page at the same position of the list."""
     await connection.execute(
         """
         UPDATE crawl_visited copy

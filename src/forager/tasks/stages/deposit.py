@@ -35,7 +35,7 @@ from forager.tasks.stages.attempt import (
     backoff,
     outcome_of_failure,
 )
-from forager.tasks.stages.settle import in_halves, patiently, record, say_lost, settle
+from forager.tasks.stages.settle import in_halves, record, retry_write, say_lost, settle
 from forager.tasks.store import dead_letters
 from forager.tasks.store import stages as store
 
@@ -84,7 +84,7 @@ class Deposit:
 
     async def _archived(self, batch: Sequence[Download]) -> list[Download]:
         frames = await in_thread(_packed, [each for each in batch if each.response is not None])
-        refs = iter(await patiently(lambda: self._archive.write(frames)))
+        refs = iter(await retry_write(lambda: self._archive.write(frames)))
         return [
             download
             if download.response is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,8 +10,9 @@ from typing import TypeVar
 
 from forager.archive.record import ArchiveError
 from forager.db.database import Connection
+from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
+from forager.errors import ErrorKind
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 from forager.settings import Settings
@@ -26,11 +26,7 @@ from forager.tasks.store import stages as store
 
 log = get_logger("tasks")
 
-# what passes by itself; nothing else may hold up a batch
-TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
-PAUSE = 0.5
 _HELD_FOR = timedelta(hours=1)
-PAUSE_WHEN_FULL = 5.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -123,12 +119,12 @@ async def in_halves(
     """
     # one page must not hold up the others, whatever it breaks
     refused = await isolate_refused(
-        items, lambda some: patiently(lambda: commit(some)), refusals=(Exception,)
+        items, lambda some: retry_write(lambda: commit(some)), refusals=(Exception,)
     )
     for item, error in refused:
         cause = refusal(error)
         log.error("what a task brought cannot be written", reason=cause.message)
-        await patiently(partial(refuse, item, cause))
+        await retry_write(partial(refuse, item, cause))
 
 
 def refusal(error: Exception) -> Cause:
@@ -138,35 +134,9 @@ def refusal(error: Exception) -> Cause:
     return cause_of(error)
 
 
-async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Ask until database and archive answer. Only for what is harmless to repeat.
-
-    The wait is bounded from outside: without the database this worker's row is not renewed, and it
-    ends itself.
-    """
-    said = False
-    try:
-        while True:
-            try:
-                return await ask()
-            except TROUBLE as error:
-                if not said:
-                    log.warning("cannot be written now, will try again", reason=error.message)
-                    _WAITING.append(error)
-                said = True
-                await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
-    finally:
-        if said:
-            _WAITING.pop()
-
-
-# one entry for each write of this process that waits for the database or the archive
-_WAITING: list[Exception] = []
-
-
-def waits_for_storage() -> bool:
-    """Whether a write waits: tasks that cannot be settled for that reason are not stuck."""
-    return bool(_WAITING)
+async def retry_write(write: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Repeat a write, which must be idempotent, until database and archive take it."""
+    return await retry_until_available(write, log, also=(ArchiveError,))
 
 
 def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
