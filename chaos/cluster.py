@@ -26,7 +26,7 @@ from forager.db.database import Database, SessionLimits
 from forager.db.embedded import ServerUse, join_server
 from forager.settings import ENV_PREFIX, env_name
 
-COMMAND = [sys.executable, "-c", "from forager.cli.main import main; main()"]
+COMMAND = [sys.executable, "-m", "forager"]
 LOOK_INTERVAL = 0.2
 STOP_LIMIT = 20.0
 POSTMASTER_LIMIT = 60.0

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from chaos.control import FOLDER
-from forager.processes.tree import MARK_VARIABLE
+from forager.processes.started import MARK_VARIABLE
 
 PARENT = "CHAOS_PARENT"
 _PR_SET_PDEATHSIG = 1

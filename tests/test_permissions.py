@@ -110,7 +110,7 @@ def test_doctor_warns_about_folders_that_others_can_open(settings: Settings) -> 
 def test_processes_of_the_command_line_create_private_files() -> None:
     program = (
         "import os, sys; sys.argv[1:] = ['--version']; os.umask(0o022)\n"
-        "from forager.cli.main import main\n"
+        "from forager.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: print(oct(os.umask(0)))"
     )

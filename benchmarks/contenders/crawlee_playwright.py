@@ -13,8 +13,8 @@ from crawlee import ConcurrencySettings
 from crawlee.crawlers import PlaywrightCrawler, PlaywrightCrawlingContext
 
 URL, BROWSER = sys.argv[1], sys.argv[3]
-# docsify writes anchors as queries
-ANCHORS = re.compile(r"\?id=")
+# docsify writes anchors as queries; the pattern must match from the start of the URL
+ANCHORS = re.compile(r".*\?id=")
 
 
 async def main() -> None:

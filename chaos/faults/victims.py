@@ -9,7 +9,7 @@ from uuid import UUID
 import psutil
 
 from chaos.cluster import Cluster
-from forager.processes.tree import MARK_VARIABLE
+from forager.processes.started import MARK_VARIABLE
 
 RUNNER = "forager.jobs"
 TASK_WORKER = "forager.tasks"

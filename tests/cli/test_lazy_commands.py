@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from forager import __main__
 from forager.cli.main import COMMANDS, app, run
+from forager.processes.started import start_runner
 from support.cli import FORAGER
 
 IMPORTED = """
@@ -66,3 +69,27 @@ def test_a_command_does_not_import_the_others() -> None:
     imported = answer.stdout.splitlines()[-1].split()
     assert "forager.cli.system.doctor" in imported
     assert "forager.cli.crawls.crawl" not in imported
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("crawl https://example.org/", True),
+        ("--home /data --log-level=debug resume 7", True),
+        ("crawl https://example.org/ --detach", False),
+        ("crawl --help", False),
+        ("search crawl", False),
+        ("--home", False),
+    ],
+)
+def test_a_runner_is_started_early_only_for_a_crawl_in_the_foreground(
+    line: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(__main__, "start_runner", lambda: "a runner")
+    assert (__main__.spare_runner(line.split()) is not None) is expected
+
+
+def test_a_runner_that_is_not_needed_is_ended() -> None:
+    spare = start_runner()
+    spare.discard()
+    assert spare.process.returncode == -signal.SIGKILL

@@ -11,14 +11,15 @@ import time
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.processes import child, sandbox
 from forager.processes import usage as effort
-from forager.processes.child import ChildProcess
 from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.started import start_python
 from forager.processes.tree import kill_marked
 from forager.processes.usage import started_at
 from support.waiting import eventually
@@ -183,12 +184,12 @@ async def test_starts_are_retried_on_a_machine_without_processes_to_spare(
 ) -> None:
     failures = iter([OSError("no processes to spare")] * 2)
 
-    def scarce(*arguments: object, **options: object) -> ChildProcess:
+    def scarce(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
         for failure in failures:
             raise failure
-        return ChildProcess(*arguments, **options)  # type: ignore[arg-type]
+        return start_python(*arguments, **options)
 
-    monkeypatch.setattr(sandbox, "ChildProcess", scarce)
+    monkeypatch.setattr(child, "start_python", scarce)
     monkeypatch.setattr(sandbox, "RESTART_DELAY", 0.01)
     assert await generous.request("crash at first") == "attempt 2"
 

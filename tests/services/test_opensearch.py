@@ -672,7 +672,7 @@ async def _reindex_process(
     }
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-c", SLOWLY if slowly else "from forager.cli.main import main; main()"),
+        *(["-c", SLOWLY] if slowly else ["-m", "forager"]),
         *("search", "reindex", "--json"),
         env=environment,
         stdout=asyncio.subprocess.PIPE,
@@ -688,7 +688,7 @@ import time
 from forager.index.writing import IndexWriter
 made = IndexWriter._made
 IndexWriter._made = lambda *a: (time.sleep(1.5), made(*a))[1]
-from forager.cli.main import main
+from forager.__main__ import main
 main()
 """
 
@@ -727,7 +727,7 @@ async def test_worker_and_commands_use_the_engine(
         "FORAGER_OPENSEARCH_URL": empty.url,
         "FORAGER_OPENSEARCH_PREFIX": empty.prefix,
     }
-    forager = (sys.executable, "-c", "from forager.cli.main import main; main()")
+    forager = (sys.executable, "-m", "forager")
     worker = await asyncio.create_subprocess_exec(*forager, "worker", env=environment)
     try:
         await corpus.publish("b.example", pages(0, 5))

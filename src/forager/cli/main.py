@@ -19,6 +19,7 @@ from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags, option
 from forager.cli.running import leave_on_sigterm
+from forager.processes.started import StartedProcess
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -192,9 +193,9 @@ def forager(
         os.environ["FORAGER_CONFIG"] = str(config_path.absolute())
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) -> int:
     """Run one command line; the exit code."""
-    flags = Flags()
+    flags = Flags(spare_runner=spare_runner)
     try:
         command = typer.main.get_command(app)
         code = command.main(
@@ -217,13 +218,11 @@ def _unwritten(error: OSError, code: int) -> int:
     return code if isinstance(error, BrokenPipeError) or code else exit_code_of(error, Flags())
 
 
-def main() -> None:
-    # what is crawled, exported and saved belongs to its owner; processes we start inherit it
-    os.umask(0o077)
+def main(spare_runner: StartedProcess | None = None) -> None:
     # most of what a command allocates is what it imports, which stays
     gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], spare_runner)
     try:
         if sys.stdout is not None:  # as under `>&-`
             sys.stdout.flush()

@@ -16,6 +16,7 @@ from forager.amounts import parse_duration
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from forager.processes.started import StartedProcess
     from forager.settings import Settings
 
 
@@ -131,6 +132,8 @@ class Flags:
 
     given: dict[str, Any] = field(default_factory=dict)
     settings: Settings | None = None
+    # the process of a crawl in the foreground
+    spare_runner: StartedProcess | None = None
 
     def load(self, *, quiet: bool = True, **more: Any) -> Settings:
         """Read the settings and set up logs; `quiet` commands log only warnings by default."""

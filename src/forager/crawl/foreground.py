@@ -15,7 +15,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
-from forager.processes.supervised import StartedProcess
+from forager.processes.started import StartedProcess
 from forager.render.finding import find_browser
 from forager.settings import Settings
 

@@ -23,7 +23,8 @@ from forager.logs import get_logger
 from forager.metrics.recorded import JOB_RUNS
 from forager.processes.control import Assignment, StopCause
 from forager.processes.identity import process_name
-from forager.processes.supervised import StartedProcess, SupervisedProcess, watch_limits
+from forager.processes.started import StartedProcess
+from forager.processes.supervised import SupervisedProcess, watch_limits
 from forager.services.report import identify, run_services
 from forager.settings import Settings
 

@@ -8,16 +8,16 @@ import errno
 import os
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Self
 
-from forager.processes.tree import MARK_VARIABLE, kill_descendants, kill_marked
+from forager.processes.started import start_python
+from forager.processes.tree import kill_descendants, kill_marked
 
 
 class ChildProcess:
-    """Runs a Python module. `exited` is set when it and everything it started are gone.
+    """A running Python module. `exited` is set when it and everything it started are gone.
 
     The exit is noticed by waiting for the process, never by the end of a stream: whatever it
     started may hold the other end of that stream open.
@@ -25,13 +25,9 @@ class ChildProcess:
 
     def __init__(
         self,
-        arguments: Sequence[str | bytes],
+        process: subprocess.Popen[bytes],
         *,
         mark: str,
-        environment: Mapping[str, str] | None = None,
-        stdin: IO[bytes] | int = subprocess.DEVNULL,
-        stdout: IO[bytes] | int | None = None,
-        pass_fds: Collection[int] = (),
         on_exit: Callable[[], None] = lambda: None,
     ) -> None:
         self.exited = asyncio.Event()
@@ -41,15 +37,7 @@ class ChildProcess:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._reaped = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            stdin=stdin,
-            stdout=_log_stream() if stdout is None else stdout,
-            pass_fds=pass_fds,
-            env={**(os.environ if environment is None else environment), MARK_VARIABLE: mark},
-            # its own group, so that Ctrl-C does not reach it and a kill reaches its children
-            start_new_session=True,
-        )
+        self._process = process
         self.pid = self._process.pid
         try:
             name = f"exit of {self.pid}"
@@ -58,6 +46,21 @@ class ChildProcess:
             self._kill_group()
             self._process.wait()
             raise OSError(errno.EAGAIN, str(error)) from error
+
+    @classmethod
+    def start(
+        cls,
+        arguments: Sequence[str | bytes],
+        *,
+        mark: str,
+        environment: Mapping[str, str] | None = None,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        stdout: IO[bytes] | int | None = None,
+    ) -> Self:
+        process = start_python(
+            arguments, mark=mark, environment=environment, stdin=stdin, stdout=stdout
+        )
+        return cls(process, mark=mark)
 
     def kill(self) -> None:
         """Kill the process and everything it started."""
@@ -96,14 +99,6 @@ class ChildProcess:
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-
-
-def _log_stream() -> int:
-    """Standard error: standard output belongs to the data of the command that started us."""
-    try:
-        return sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):  # replaced or closed
-        return subprocess.DEVNULL
 
 
 def _signal_name(number: int) -> str:

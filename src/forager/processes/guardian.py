@@ -32,7 +32,8 @@ from forager.processes.control import (
     encode,
     receive_assignment,
 )
-from forager.processes.tree import MARK_VARIABLE, kill_descendants, kill_marked
+from forager.processes.started import MARK_VARIABLE
+from forager.processes.tree import kill_descendants, kill_marked
 from forager.settings import Settings
 
 NAP = 1.0

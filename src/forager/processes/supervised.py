@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
@@ -21,6 +20,7 @@ from forager.processes.control import (
     decode,
     encode,
 )
+from forager.processes.started import StartedProcess
 from forager.processes.tree import resident_mb
 from forager.settings import Settings
 
@@ -34,35 +34,6 @@ PAUSE_LIMIT = 10.0
 START_LIMIT = 60.0
 # if our own loop stood still for this long, the silence of others means nothing
 OWN_GAP = 5.0
-
-
-class StartedProcess:
-    """A child process that waits at its control socket for its assignment.
-
-    Meanwhile it imports the modules in `preload`, so it can be started before its work is known.
-    """
-
-    def __init__(self, module: str, *, mark: str, preload: Sequence[str] = ()) -> None:
-        self.control, theirs = socket.socketpair()
-        self.control.setblocking(False)
-        try:
-            with theirs:
-                self.child = ChildProcess(
-                    [module, str(theirs.fileno()), *preload],
-                    mark=mark,
-                    pass_fds=[theirs.fileno()],
-                )
-        except OSError:
-            self.control.close()
-            raise
-        self.is_assigned = False
-
-    async def discard(self) -> None:
-        """End it unless it has an assignment."""
-        if not self.is_assigned:
-            self.control.close()
-            self.child.kill()
-            await self.child.exited.wait()
 
 
 class SupervisedProcess:
@@ -97,11 +68,11 @@ class SupervisedProcess:
         self._loop = asyncio.get_running_loop()
         self._on_exit = on_exit
         self._incoming = self._outgoing = b""
-        if spare is None or spare.is_assigned or spare.child.exited.is_set():
+        if spare is None or spare.is_assigned or spare.process.poll() is not None:
             spare = StartedProcess(module, mark=mark)
         spare.is_assigned = True
-        self._control, self._child = spare.control, spare.child
-        self._child.on_exit = self._note_exit
+        self._control = spare.control
+        self._child = ChildProcess(spare.process, mark=spare.mark, on_exit=self._note_exit)
         self.send(assignment)
         self._loop.add_reader(self._control.fileno(), self._read)
 

@@ -7,9 +7,8 @@ import os
 
 import psutil
 
-# Every process below one of ours inherits this variable, so a child that created its own session
-# and lost its parent can still be found. (The prefix keeps it apart from the settings.)
-MARK_VARIABLE = "_FORAGER_RUN"
+from forager.processes.started import MARK_VARIABLE
+
 _BELOW = "/"
 BROWSER_MODULE = "forager.render.process"
 

@@ -220,7 +220,7 @@ class Browser:
         ours, theirs = socket.socketpair()
         with theirs:
             self._link = await Link.open(ours)
-            self._child = ChildProcess(
+            self._child = ChildProcess.start(
                 [BROWSER_MODULE, orjson.dumps(setup)],
                 mark=mark_below(f"browser-{secrets.token_hex(8)}"),
                 environment={**clean_environment(), "TMPDIR": self._folder},

@@ -13,7 +13,7 @@ async fn main() {
     website.configuration.delay = 0;
     website.with_concurrency_limit(Some(64));
     website.with_limit(1_000_000);
-    let mut pages = website.subscribe(100_000).expect("the feature `sync`");
+    let mut pages = website.subscribe(100_000);
     let began = Instant::now();
     let storing = tokio::spawn(async move {
         let mut count = 0;

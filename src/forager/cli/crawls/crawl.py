@@ -6,11 +6,10 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from uuid import uuid4
 
 import typer
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.db.database import Database
     from forager.jobs.job import Job
-    from forager.processes.supervised import StartedProcess
+    from forager.processes.started import StartedProcess
     from forager.settings import Settings
 
 
@@ -75,14 +74,17 @@ def _crawl(
     checked = checked_options({**given, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
-    settings = flags_of(context).load()
-    raise typer.Exit(
-        asyncio.run(
-            crawl_in_foreground(
-                settings, checked, source=source, priority=priority, detach=detach, as_json=as_json
-            )
-        )
+    flags = flags_of(context)
+    running = crawl_in_foreground(
+        flags.load(),
+        checked,
+        source=source,
+        priority=priority,
+        detach=detach,
+        as_json=as_json,
+        spare=flags.spare_runner,
     )
+    raise typer.Exit(asyncio.run(running))
 
 
 def _template_options(context: typer.Context, name: str | None) -> dict[str, Any]:
@@ -138,8 +140,9 @@ def _as_flag(option: re.Match[str]) -> str:
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
     """Resume a paused crawl in the foreground, from its last commit."""
-    settings = flags_of(context).load()
-    raise typer.Exit(asyncio.run(_resume(settings, job, as_json=as_json)))
+    flags = flags_of(context)
+    resuming = _resume(flags.load(), job, as_json=as_json, spare=flags.spare_runner)
+    raise typer.Exit(asyncio.run(resuming))
 
 
 async def crawl_in_foreground(
@@ -150,6 +153,7 @@ async def crawl_in_foreground(
     priority: int,
     detach: bool = False,
     as_json: bool,
+    spare: StartedProcess | None,
 ) -> int:
     """Enqueue a crawl and watch it to its end; the exit code says how it ended."""
     from forager.crawl.report import crawl_report
@@ -159,10 +163,7 @@ async def crawl_in_foreground(
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    async with (
-        _spare_runner(detach=detach) as spare,
-        open_database(settings, name="forager crawl") as database,
-    ):
+    async with open_database(settings, name="forager crawl") as database:
         load_kinds(settings.job_modules)
         queue = Queue(database, settings)
         asked = await request_crawl(
@@ -181,21 +182,6 @@ async def crawl_in_foreground(
             _must_not_wait(job)
             note("showing its progress; the options given now are not applied")
         return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
-
-
-@asynccontextmanager
-async def _spare_runner(*, detach: bool = False) -> AsyncIterator[StartedProcess | None]:
-    """Start the process of the crawl now: its imports take as long as everything until then."""
-    from forager.processes.supervised import StartedProcess
-
-    if detach:
-        yield None
-        return
-    spare = StartedProcess("forager.jobs", mark=f"spare {uuid4()}", preload=["forager.crawl.job"])
-    try:
-        yield spare
-    finally:
-        await spare.discard()
 
 
 def _already_there(job: Job) -> str:
@@ -217,16 +203,15 @@ def _must_not_wait(job: Job) -> None:
         )
 
 
-async def _resume(settings: Settings, text: str, *, as_json: bool) -> int:
+async def _resume(
+    settings: Settings, text: str, *, as_json: bool, spare: StartedProcess | None
+) -> int:
     from forager.db.database import open_database
     from forager.jobs.kinds import load_kinds
     from forager.jobs.lifecycle import Status
     from forager.jobs.queue import Queue
 
-    async with (
-        _spare_runner() as spare,
-        open_database(settings, name="forager resume") as database,
-    ):
+    async with open_database(settings, name="forager resume") as database:
         load_kinds(settings.job_modules)
         queue = Queue(database, settings)
         job_id = await queue.resolve(text)
@@ -358,7 +343,8 @@ def demo(
     from forager.crawl.options import crawl_options
     from forager.demo.server import demo_site
 
-    settings = flags_of(context).load()
+    flags = flags_of(context)
+    settings = flags.load()
     with demo_site(port) as url:
         note(f"serving the bundled site at {url}")
         if serve:
@@ -366,7 +352,14 @@ def demo(
             return
         options = crawl_options({"urls": [url], "allow_private": True})
         code = asyncio.run(
-            crawl_in_foreground(settings, options, source=SOURCE, priority=0, as_json=as_json)
+            crawl_in_foreground(
+                settings,
+                options,
+                source=SOURCE,
+                priority=0,
+                as_json=as_json,
+                spare=flags.spare_runner,
+            )
         )
     if code == OK and not as_json:
         _show_search(settings)

@@ -62,7 +62,7 @@ class StaticModel:
         import numpy
 
         vectors = []
-        for encoded in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+        for encoded in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
             rows = self._weights[encoded.ids or [0]].astype(numpy.float32)
             mean = rows.mean(axis=0)
             vectors.append((mean / max(float(numpy.linalg.norm(mean)), 1e-6)).tolist())

@@ -1,0 +1,49 @@
+"""The `forager` command, also as `python -m forager`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from forager.processes.started import StartedProcess, start_runner
+
+# commands that run a crawl in the foreground, and options with which they do not
+_CRAWLING = frozenset({"crawl", "demo", "resume"})
+_NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve"})
+
+
+def main() -> None:
+    # what is crawled, exported and saved belongs to its owner; processes we start inherit it
+    os.umask(0o077)
+    spare = spare_runner(sys.argv[1:])
+    try:
+        from forager.cli import main as cli
+
+        cli.main(spare)
+    finally:
+        if spare is not None:
+            spare.discard()
+
+
+def spare_runner(arguments: Sequence[str]) -> StartedProcess | None:
+    """Start the process of a crawl before its command is imported: it is ready 0.3 s sooner."""
+    try:
+        return start_runner() if _runs_crawl(arguments) else None
+    except OSError:  # the supervisor will try again, and say what is wrong
+        return None
+
+
+def _runs_crawl(arguments: Sequence[str]) -> bool:
+    """Whether a command line is probably one of a crawl in the foreground."""
+    words = iter(arguments)
+    command = next(words, "")
+    while command.startswith("-"):  # a global option, each of which has a value
+        if "=" not in command:
+            next(words, "")
+        command = next(words, "")
+    return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)
+
+
+if __name__ == "__main__":
+    main()
