@@ -154,7 +154,7 @@ class Sandbox:
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=2**20)
             try:
-# from here on nothing is awaited: no request may be sent twice or be lost
+                # from here on nothing is awaited: no request may be sent twice or be lost
                 child = ChildProcess.start(
                     [self._module, self._argument],
                     mark=mark_below(secrets.token_hex(8)),
