@@ -21,11 +21,10 @@ from forager.archive.deletion import find_orphans, plan_prune, prune
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import read_response
-from forager.archive.retention import Policy
+from forager.archive.retention import Policy, SmallSegment
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, StoredSegment
 from forager.archive.store import merges
-from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 

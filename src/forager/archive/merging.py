@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 
 from forager.archive import store
 from forager.archive.deletion import delete_segment
+from forager.archive.retention import SmallSegment
 from forager.archive.segment import SegmentName, parse_segment_name
 from forager.archive.storage import Storage, put_checked, read_parts
 from forager.archive.store import merges
-from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.errors import ForagerError, LeaseLost
 from forager.logs import get_logger

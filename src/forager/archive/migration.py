@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from forager.archive import store
+from forager.archive.retention import MovableSegment
 from forager.archive.storage import Storage, digest, put_checked, read_parts
 from forager.archive.store import merges as moves
-from forager.archive.store.merges import MovableSegment
 from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound

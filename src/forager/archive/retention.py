@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 from uuid import UUID
 
 
@@ -39,6 +40,32 @@ class SegmentRow:
 
     def is_kept(self, now: datetime) -> bool:
         return self.keep_until is not None and self.keep_until > now
+
+
+NEVER_MERGED: Literal[-1] = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallSegment:
+    """A closed segment that could be part of a larger one."""
+
+    name: str
+    job_id: UUID | None
+    worker_id: UUID | None
+    bytes: int
+    records: int
+    created_at: datetime
+    written_at: datetime
+    # of a finished merge: its size as a power of the fewest, so that each merge with its
+    # like lifts it out of its tier, and a few new segments do not have it written again
+    tier: int = NEVER_MERGED
+
+
+@dataclass(frozen=True, slots=True)
+class MovableSegment:
+    name: str
+    bytes: int
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)

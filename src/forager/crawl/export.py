@@ -15,7 +15,6 @@ from forager.archive.storage import Storage
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import ArchivedUrl
 from forager.crawl.url_lists import UrlFilter
 from forager.db.cursor import batches
 from forager.db.database import Database
@@ -140,11 +139,11 @@ async def _archived_responses(
     """
     limit = store.PAGE_ROWS
 
-    async def select(after: bytes) -> list[ArchivedUrl]:
+    async def select(after: bytes) -> list[tuple[bytes, ArchiveRef]]:
         return await database.run(store.select_refs, job_id, outcomes, after=after, limit=limit)
 
-    async for page in batches(select, b"", lambda url: url.url_hash, limit):
-        for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
+    async for page in batches(select, b"", lambda row: row[0], limit):
+        for ref in sorted((ref for _, ref in page), key=lambda r: (r.segment, r.offset)):
             yield ref
 
 

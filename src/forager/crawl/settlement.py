@@ -168,3 +168,29 @@ class SettledUrl:
         from forager.archive.segment import ArchiveRef
 
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUrl:
+    """A row of `crawl_frontier`."""
+
+    depth: int
+    seq: int
+    url: str
+    via: str
+    attempts: int
+    # when it is tried again, if it failed before
+    not_before: datetime | None
+    parent_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPage:
+    """A settled URL whose response can be read again."""
+
+    key: bytes
+    url: str
+    etag: str | None
+    last_modified: str | None
+    outlinks: bytes | None
+    ref: ArchiveRef | None

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
-from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
+from forager.crawl.settlement import Outcome, PendingUrl, SettledUrl, UrlSort
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import PendingUrl
 from forager.db.cursor import (
     Page,
     check_limit,

@@ -111,7 +111,7 @@ async def retry_until_available(
 
     The wait is bounded from outside: without the database, the lease of the process expires.
     """
-    unavailable = (DatabaseUnavailable, DiskFull, *also)
+    unavailable: tuple[type[Exception], ...] = (DatabaseUnavailable, DiskFull, *also)
     is_waiting = False
     try:
         while True:

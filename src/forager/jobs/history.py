@@ -8,10 +8,9 @@ from uuid import UUID
 
 from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
-from forager.jobs.job import Job, JobEvent
+from forager.jobs.job import Job, JobEvent, TimelineRow
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.store import reads
-from forager.jobs.store.reads import TimelineRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,22 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One move, and what the job is called."""
+
+    id: int
+    job_id: UUID
+    kind: str
+    source_id: str | None
+    at: datetime
+    move: str
+    from_status: str | None
+    to_status: str
+    actor: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Recovered:
     """A job whose worker died, after its recovery by the watchdog."""
 

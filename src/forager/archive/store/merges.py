@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
-from uuid import UUID
+from dataclasses import asdict
 
+from forager.archive.retention import NEVER_MERGED, MovableSegment, SmallSegment
 from forager.archive.store import (
     IS_REFERRED_TO,
     MAY_BE_WRITTEN,
@@ -16,24 +14,6 @@ from forager.archive.store import (
 )
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-
-NEVER_MERGED: Literal[-1] = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallSegment:
-    """A closed segment that could be part of a larger one."""
-
-    name: str
-    job_id: UUID | None
-    worker_id: UUID | None
-    bytes: int
-    records: int
-    created_at: datetime
-    written_at: datetime
-    # of a finished merge: its size as a power of the fewest, so that each merge with its
-    # like lifts it out of its tier, and a few new segments do not have it written again
-    tier: int = NEVER_MERGED
 
 
 async def select_small(
@@ -146,20 +126,12 @@ async def finish_merge(connection: Connection, merged: SmallSegment, *, seconds:
     await connection.execute(
         """
         UPDATE archive_segments
-           SET job_id = %s, worker_id = %s, bytes = %s, records = %s, created_at = %s,
-               written_at = %s, closed_at = now(), keep_until = now() + make_interval(secs => %s)
-         WHERE name = %s
+           SET job_id = %(job_id)s, worker_id = %(worker_id)s, bytes = %(bytes)s,
+               records = %(records)s, created_at = %(created_at)s, written_at = %(written_at)s,
+               closed_at = now(), keep_until = now() + make_interval(secs => %(seconds)s)
+         WHERE name = %(name)s
         """,
-        (
-            merged.job_id,
-            merged.worker_id,
-            merged.bytes,
-            merged.records,
-            merged.created_at,
-            merged.written_at,
-            seconds,
-            merged.name,
-        ),
+        {**asdict(merged), "seconds": seconds},
     )
 
 
@@ -189,13 +161,6 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
         """,
         (f"%/{owner}-%", seconds),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class MovableSegment:
-    name: str
-    bytes: int
-    open: bool
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:

@@ -23,10 +23,9 @@ from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.pages import Pages
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import ArchivedPage, Outcome, Settlement
 from forager.crawl.store import ends as store
 from forager.crawl.store import visited as visited_rows
-from forager.crawl.store.ends import ArchivedPage
 from forager.db.database import Database
 from forager.documents.page import Plan, SampledPage
 from forager.documents.writer import GenerationWriter

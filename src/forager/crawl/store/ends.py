@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.loops import Pointer
+from forager.crawl.settlement import ArchivedPage
 from forager.db.database import Connection
 from forager.db.rows import Values
 from forager.extract.keys import KEY_LENGTH
@@ -101,18 +101,6 @@ async def repoint_copies(
         """,
         {"job": job_id, "keys": list(keys), "pages": list(pages)},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedPage:
-    """A settled URL whose response can be read again."""
-
-    key: bytes
-    url: str
-    etag: str | None
-    last_modified: str | None
-    outlinks: bytes | None
-    ref: ArchiveRef | None
 
 
 async def select_archived(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import UUID
 
@@ -12,7 +11,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.settlement import SettledUrl
+from forager.crawl.settlement import PendingUrl, SettledUrl
 from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
@@ -169,20 +168,6 @@ async def select_totals(connection: Connection, job_id: UUID) -> tuple[int, int]
     return await cursor.fetchone() or (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingUrl:
-    """A row of `crawl_frontier`."""
-
-    depth: int
-    seq: int
-    url: str
-    via: str
-    attempts: int
-    # when it is tried again, if it failed before
-    not_before: datetime | None
-    parent_url: str | None
-
-
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
@@ -263,14 +248,6 @@ async def count_paths(
 PAGE_ROWS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ArchivedUrl:
-    """A URL and its archived response."""
-
-    url_hash: bytes
-    ref: ArchiveRef
-
-
 async def count_settled(
     connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
 ) -> int:
@@ -292,7 +269,8 @@ async def select_refs(
     *,
     after: bytes,
     limit: int,
-) -> list[ArchivedUrl]:
+) -> list[tuple[bytes, ArchiveRef]]:
+    """Keys of URLs and their archived responses, in the order of the keys."""
     cursor = await connection.execute(
         """
         SELECT url_hash, segment, segment_offset, segment_length
@@ -303,4 +281,4 @@ async def select_refs(
         """,
         (job_id, after, list(outcomes), limit),
     )
-    return [ArchivedUrl(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]
+    return [(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Tuples, Values
-from forager.jobs.job import Job, JobEvent, StateCount
+from forager.jobs.job import Job, JobEvent, StateCount, TimelineRow
 from forager.jobs.lifecycle import Status
 
 
@@ -326,22 +325,6 @@ async def select_recent(
         """,
         {"minutes": minutes, "limit": limit, "user_id": user_id},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
-    """One move, and what the job is called."""
-
-    id: int
-    job_id: UUID
-    kind: str
-    source_id: str | None
-    at: datetime
-    move: str
-    from_status: str | None
-    to_status: str
-    actor: str
-    reason: str | None
 
 
 async def select_moves(
