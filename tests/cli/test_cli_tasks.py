@@ -68,7 +68,7 @@ def test_numbers_that_name_no_task(move: str) -> None:
     given = more.get(move, [])
     beside = forager("tasks", move, number, "998", "999", *given, "--json")
     assert (beside.code, beside.json["not_found"]) == (2, [998, 999])
-    assert "there is no task 998, 999; the others were seen to" in beside.err
+    assert "there is no task 998, 999; the others were processed" in beside.err
     alone = forager("tasks", move, "998", "999", *given)
     assert (alone.code, alone.out) == (2, "")
     assert "there is no task 998, 999" in alone.err

@@ -15,6 +15,7 @@ import pytest
 from forager.cli.network.events import words_of
 from forager.db.database import Database
 from forager.settings import load_settings
+from forager.web.formats import MISSING
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.webhook import EventRow
@@ -214,41 +215,45 @@ def test_deliveries_are_listed_and_retried(
         (
             "product.price_changed",
             {"name": "Lamp", "old": "10", "new": "9.50", "currency": "EUR", "percent": -5.0},
-            "Lamp: 10 EUR -> 9.50 EUR (-5 %)",
+            "Lamp: EUR 10.00 → EUR 9.50 (-5 %)",
         ),
         (
             "product.price_changed",
             {"old": "10", "old_currency": "USD", "new": None, "currency": "EUR", "percent": None},
-            "10 USD -> no price",
+            "USD 10.00 → no price",
         ),
         (
             "product.availability_changed",
             {"name": "Lamp", "old": "in_stock", "new": None},
-            "Lamp: in stock -> unknown",
+            "Lamp: in stock → unknown",
         ),
         (
             "product.added",
             {"name": "A\n\x1b[31mlamp", "price": "9", "currency": None, "availability": "in_stock"},
-            "A \N{REPLACEMENT CHARACTER}[31mlamp: 9, in stock",
+            "A \N{REPLACEMENT CHARACTER}[31mlamp: 9.00, in stock",
         ),
         (
             "parser.degraded",
             {"recent_pages": 100, "recent_rate": 0.5, "week_pages": 9, "week_rate": 0.994},
-            "50% of the last 100 pages could be read, 99% in the week before",
+            "50 % of the newest 100 pages parsed without problems, 99 % before",
         ),
         (
             "parser.trial_ended",
             {"parser": "p", "version": "2", "active_version": "1", "reason": "it hangs"},
             "parser p: version 2 was stopped; version 1 stays active: it hangs",
         ),
-        ("catalog.audit", {"checks": 12, "findings": []}, "12 checks, nothing found"),
+        ("catalog.audit", {"checks": 12, "findings": []}, "12 checks, 0 findings"),
         (
             "catalog.audit",
             {"checks": 12, "findings": [{"check": "prices_differ", "count": 3}]},
-            "1 finding: 3 prices_differ",
+            "12 checks, 1 finding: 3 prices differ",
         ),
         ("something.else", {"a": 1, "b": None}, "a: 1, b: None"),
-        ("parser.degraded", {}, "? of the last None pages could be read, ? in the week before"),
+        (
+            "parser.degraded",
+            {},
+            f"{MISSING} of the newest 0 pages parsed without problems, {MISSING} before",
+        ),
     ],
 )
 def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
@@ -263,7 +268,7 @@ def test_events_are_listed(database_url: str) -> None:
     rest = forager("events", "list", "--cursor", listed["next_cursor"], "--json").json
     assert [event["id"] for event in rest["items"]] == [1]
     table = forager("events", "list", "--kind", "product.price_changed")
-    assert "10 -> 9" in table.out
+    assert "10.00 → 9.00" in table.out
     assert "{" not in table.out
     for since in "2000-01-01", "1h":
         assert forager("events", "list", "--since", since, "--json").json["items"] != []

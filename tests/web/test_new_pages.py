@@ -25,8 +25,8 @@ from forager.jobs.workers import Registration
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault
 from forager.settings import Settings
+from forager.web.event_text import summary_of
 from forager.web.formats import actor, event_kind, sentence
-from forager.web.routes.events import summary_of
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from forager.webhooks.webhook import EventRow

@@ -35,9 +35,7 @@ ACTIONS: dict[str, Forms] = {
     "crawl": _on("Jobs", "POST /crawls", "POST /crawls/preview", button="New crawl"),
     "templates list": _on("New crawl", "GET /crawl-templates"),
     "templates show": _on("New crawl", "GET /crawl-templates/{template}"),
-    "templates save": _on(
-        "New crawl", "PUT /crawl-templates/{template}", button="Save template"
-    ),
+    "templates save": _on("New crawl", "PUT /crawl-templates/{template}", button="Save template"),
     "templates delete": _on("New crawl", "DELETE /crawl-templates/{template}", button="Delete"),
     "resume": _on("Jobs", "POST /jobs/{job_id}/resume", button="Resume"),
     "explain": _on("Explain", "GET /explain"),
@@ -65,9 +63,7 @@ ACTIONS: dict[str, Forms] = {
         button="Cancel job",
     ),
     "jobs retry": _on("Jobs", "POST /jobs/{job_id}/retry", "POST /jobs/bulk", button="Retry"),
-    "jobs retry-failed": _on(
-        "Jobs", "POST /jobs/{job_id}/retry-failed", button="Retry these"
-    ),
+    "jobs retry-failed": _on("Jobs", "POST /jobs/{job_id}/retry-failed", button="Retry these"),
     "export": _on("Jobs", "GET /jobs/{job_id}/export", "GET /sources/{source_id}/export"),
     "sources list": _on("Sources", "GET /sources"),
     "sources show": _on("Sources", "GET /sources/{source_id}"),
@@ -86,9 +82,7 @@ ACTIONS: dict[str, Forms] = {
     "products list": _on("Products", "GET /products"),
     "products search": _on("Products", "GET /products"),
     "products show": _on("Products", "GET /products/{product_id}", "GET /products/by-url"),
-    "products offers": _on(
-        "Products", "GET /products/{product_id}/offers", "GET /products/offers"
-    ),
+    "products offers": _on("Products", "GET /products/{product_id}/offers", "GET /products/offers"),
     "products changes": _on("Products", "GET /products/changes"),
     "products history": _on("Products", "GET /products/{product_id}/history"),
     "products image": _on("Products", "GET /products/{product_id}/images/{position}"),
@@ -151,9 +145,7 @@ ACTIONS: dict[str, Forms] = {
     "webhooks rotate-secret": _on("Webhooks", "POST /webhooks/{webhook_id}/rotate-secret"),
     "webhooks test": _on("Webhooks", "POST /webhooks/{webhook_id}/test"),
     "webhooks deliveries": _on("Webhooks", "GET /webhooks/{webhook_id}/deliveries"),
-    "webhooks delivery": _on(
-        "Webhooks", "GET /webhooks/{webhook_id}/deliveries/{message_id}"
-    ),
+    "webhooks delivery": _on("Webhooks", "GET /webhooks/{webhook_id}/deliveries/{message_id}"),
     "webhooks retry": _on("Webhooks", "POST /webhooks/{webhook_id}/retry", button="Retry failed"),
     "analytics list": _on("Analytics", "GET /analytics"),
     "analytics run": _on("Analytics", "GET /analytics/answer"),

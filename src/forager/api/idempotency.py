@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: a request that creates may be sent again without creating twice.
+"""`Idempotency-Key`: a request that creates something can be repeated without creating it twice.
 
-The answer is stored in the transaction that does the work. A server that dies in the middle leaves
-neither, and the request can be sent again; of two requests at the same time the second waits for
-the first, and gets its answer.
+The response is stored in the transaction that does the work. A server that dies in the middle
+leaves neither, and the request can be repeated; of two requests at the same time the second waits
+for the first and gets its response.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
@@ -26,7 +26,7 @@ from forager.api.services import Here, Operator, Services
 REPLAYED = "Idempotency-Replayed"
 MEDIA_TYPE = "application/json"
 
-Work = Callable[[Services], Awaitable[BaseModel]]
+Work = Callable[[Services], Awaitable[Any]]
 
 IdempotencyKey = Annotated[
     str | None,
@@ -43,22 +43,24 @@ IdempotencyKey = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Does a piece of work once for each key, and without a key each time."""
+    """Does work once per key; without a key, every time."""
 
     services: Services
     caller: Caller
     key: str | None
     request_hash: bytes
 
-    async def do(self, work: Work, *, status: int, secret: bool = False) -> Response:
-        """The answer of `work`, or the stored one; a `secret` answer is stored encrypted."""
+    async def do(
+        self, work: Work, view: Callable[[Any], BaseModel], *, status: int, secret: bool = False
+    ) -> Response:
+        """The view of the result of `work`, or the stored response; `secret` ones are encrypted."""
         if self.key is None:
-            return _response(status, _encoded(await work(self.services)))
+            return _response(status, _encoded(view(await work(self.services))))
         async with self.services.database.transaction() as connection:
             stored = await reserve(connection, self._owner, self.key, self.request_hash)
             if stored is not None:
                 return _response(stored.status, self._opened(stored), replayed=True)
-            answer = _encoded(await work(self.services.within(connection)))
+            answer = _encoded(view(await work(self.services.within(connection))))
             await remember(
                 connection,
                 self._owner,
@@ -95,7 +97,7 @@ OnlyOnce = Annotated[Once, Depends(_once)]
 
 
 def _request_hash(request: Request, body: bytes) -> bytes:
-    """Of what is asked for: the same JSON in another spelling is the same request."""
+    """Equal for the same JSON in another spelling."""
     with suppress(orjson.JSONDecodeError):
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_SORT_KEYS)
     target = f"{request.method} {request.url.path}?{request.url.query}\n"

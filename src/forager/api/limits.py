@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Generic, TypeVar
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from forager.analytics.answers import Answer, answer
-from forager.api.models import PlainText
+from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.db.cursor import Page
 from forager.errors import NotYet
@@ -24,14 +24,14 @@ MAX_LIST = 1000
 MAX_BULK = 1000
 
 
-# answered at any load: they tell whether the server is alive
+# health checks are answered at any load
 ALWAYS_ANSWERED = frozenset({"/healthz", "/readyz"})
 
 
 class RequestLimit:
-    """Refuses requests while too many wait for their answer to begin.
+    """Rejects requests while too many others wait for their response to start.
 
-    Streams and downloads count only until they begin: they have limits of their own.
+    Streams and downloads count only until they start: they have separate limits.
     """
 
     def __init__(self, app: ASGIApp, *, max_requests: int) -> None:
@@ -61,7 +61,7 @@ class RequestLimit:
 
 
 class BodyLimit:
-    """Refuses a body that says it is too large, and stops reading one that turns out to be."""
+    """Rejects a body that is declared too large, and stops reading one that grows too large."""
 
     def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
         self._app = app
@@ -97,7 +97,7 @@ def _is_json(headers: Headers) -> bool:
 
 
 def _too_large(max_bytes: int) -> HTTPException:
-    # the line stays open: closed with a body still on its way, it would take the answer with it
+    # the connection stays open: closed while the body arrives, the client would lose the response
     return HTTPException(413, f"the body is larger than the {max_bytes:,} bytes that are read")
 
 
@@ -132,7 +132,7 @@ ANALYSES = Slots(2, "an analysis")
 
 
 async def analyse(settings: Settings, name: str, *, days: int, limit: int) -> Answer:
-    """The answer, or NotYet while enough others are being made."""
+    """Run a query; raises NotYet while all slots are in use."""
     with ANALYSES.taken():
         return await answer(settings, name, days=days, limit=limit)
 
@@ -152,28 +152,17 @@ class Listed(BaseModel, Generic[Item]):
 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="Maximum number of items.")]
-Cursor = Annotated[
-    PlainText | None,
-    Query(
-        max_length=MAX_CURSOR,
-        description=AFTER,
-    ),
-]
-
-
-Offset = Annotated[
-    int,
-    Query(
-        alias="cursor",
-        ge=0,
-        le=1_000_000,
-        description=AFTER,
-    ),
-]
+Cursor = Annotated[PlainText | None, Query(max_length=MAX_CURSOR, description=AFTER)]
+Offset = Annotated[int, Query(alias="cursor", ge=0, le=1_000_000, description=AFTER)]
+RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
+ANY_DOMAIN = "Only this host, its subdomains, or the domain that covers it."
+Domain = Annotated[PlainText | None, Query(min_length=1, max_length=300, description=ANY_DOMAIN)]
+DomainOrEmpty = Annotated[PlainText | None, Query(max_length=300, description=ANY_DOMAIN)]
 
 
 async def refuse_unknown_query(request: Request) -> None:
-    """A misspelled parameter must not be ignored."""
+    """Reject misspelled parameters."""
     known = _query_parameters(request.scope["route"].dependant)
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
@@ -187,7 +176,7 @@ def _query_parameters(dependant: Dependant) -> set[str]:
 
 
 def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:
-    """A part of a short list that is read as a whole; the cursor is how many came before."""
+    """A page of a short list that is read as a whole; the cursor is an offset."""
     more = len(found) > offset + limit
     return Page(list(found[offset : offset + limit]), str(offset + limit) if more else None)
 

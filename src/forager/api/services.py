@@ -1,13 +1,13 @@
-"""The services that endpoints call, put together for one request, and answers kept briefly."""
+"""The services that endpoints call, and a cache of expensive answers."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -39,7 +39,9 @@ from forager.tasks.holds import Holds
 from forager.tasks.service import Tasks, TaskStats
 from forager.webhooks.service import Webhooks
 
-# answers that are cheaper than this are computed each time
+Answer = TypeVar("Answer")
+
+# answers that take less time are computed for each request
 CHEAP = 0.2
 # how long an answer is kept, as a multiple of the time it took
 REST = 10
@@ -48,7 +50,7 @@ MAX_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Remembrance:
+class CachedAnswer:
     """An answer, and when it was computed; None if it was computed for this request."""
 
     answer: Any
@@ -56,16 +58,16 @@ class Remembrance:
 
 
 @dataclass(slots=True)
-class Remembered:
-    """Nothing is kept of a small database. Of a large one, nothing is made twice at a time."""
+class AnswerCache:
+    """Caches answers that take long to compute, and computes none twice at the same time."""
 
-    _kept: dict[object, tuple[float, Remembrance]] = field(default_factory=dict)
-    _making: dict[object, asyncio.Task[Remembrance]] = field(default_factory=dict)
+    _kept: dict[object, tuple[float, CachedAnswer]] = field(default_factory=dict)
+    _making: dict[object, asyncio.Task[CachedAnswer]] = field(default_factory=dict)
 
     async def get(self, key: object, make: Callable[[], Awaitable[Any]]) -> Any:
         return (await self.look(key, make)).answer
 
-    async def look(self, key: object, make: Callable[[], Awaitable[Any]]) -> Remembrance:
+    async def look(self, key: object, make: Callable[[], Awaitable[Any]]) -> CachedAnswer:
         """The answer and its age; while a new one is computed, the one before."""
         now = time.monotonic()
         until, kept = self._kept.get(key, (0.0, None))
@@ -73,11 +75,11 @@ class Remembered:
             return kept
         if key not in self._making:
             self._begin(key, make)
-        # who asked first may go away; the others still wait for it
+        # the first client may disconnect; the others still wait for the answer
         return await asyncio.shield(self._making[key])
 
     def _begin(self, key: object, make: Callable[[], Awaitable[Any]]) -> None:
-        def end(made: asyncio.Task[Remembrance]) -> None:
+        def end(made: asyncio.Task[CachedAnswer]) -> None:
             del self._making[key]
             if not made.cancelled():
                 made.exception()  # waiting requests raise it; without any it may be ignored
@@ -85,16 +87,16 @@ class Remembered:
         self._making[key] = asyncio.create_task(self._make(key, make), name=f"making {key}")
         self._making[key].add_done_callback(end)
 
-    async def _make(self, key: object, make: Callable[[], Awaitable[Any]]) -> Remembrance:
+    async def _make(self, key: object, make: Callable[[], Awaitable[Any]]) -> CachedAnswer:
         began, at = time.monotonic(), datetime.now(UTC)
         answer = await make()
         now = time.monotonic()
         if now - began < CHEAP:
             self._kept.pop(key, None)
-            return Remembrance(answer, None)
+            return CachedAnswer(answer, None)
         if len(self._kept) >= MAX_KEPT:
             self._kept.clear()
-        kept = Remembrance(answer, at)
+        kept = CachedAnswer(answer, at)
         self._kept[key] = (now + min(LONGEST, REST * (now - began)), kept)
         return kept
 
@@ -108,11 +110,14 @@ AUDIT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The database and everything that stands on it."""
+    """The database and all services on it.
+
+    Objects of other owners are treated as if they did not exist.
+    """
 
     database: Database
     settings: Settings
-    remembered: Remembered = field(default_factory=Remembered)
+    cache: AnswerCache = field(default_factory=AnswerCache)
     engine: Engine | None = None
 
     @property
@@ -151,47 +156,31 @@ class Services:
         """The same services, all inside the transaction of this connection."""
         return replace(self, database=InTransaction(self.database, connection))
 
-    # --- what costs much with many rows is counted now and then ----------------------------------
-
     async def task_stats(self) -> TaskStats:
-        counted: TaskStats = await self.remembered.get("task stats", self.tasks.stats)
+        counted: TaskStats = await self.cache.get("task stats", self.tasks.stats)
         return await self.tasks.stats_now(counted)
 
     async def product_stats(self) -> Stats:
         async def count() -> Stats:
             return await product_stats(self.database)
 
-        found: Stats = await self.remembered.get("product stats", count)
+        found: Stats = await self.cache.get("product stats", count)
         return found
 
-    # --- what is heavy is done one at a time, and not for ever ----------------------------------
-
     async def backtest(self, name: str, **how: Any) -> Backtest:
-        """Compare two versions of a parser over archived pages, within a minute."""
-        with BACKTESTS.taken():
-            try:
-                async with asyncio.timeout(BACKTEST_SECONDS):
-                    return await backtest(self.database, self.settings, name, **how)
-            except TimeoutError:
-                raise NotAllowed(
-                    f"the backtest took longer than {BACKTEST_SECONDS:g} s",
-                    hint="Give a smaller limit or a domain.",
-                ) from None
+        """Compare two versions of a parser over archived pages."""
+        work = backtest(self.database, self.settings, name, **how)
+        hint = "Give a smaller limit or a domain."
+        return await _limited(BACKTESTS, BACKTEST_SECONDS, work, "backtest", hint)
 
     async def audit(self) -> Audit:
-        """Look for what contradicts itself or grows old, within minutes."""
-        with AUDITS.taken():
-            try:
-                async with asyncio.timeout(AUDIT_SECONDS):
-                    return await audit_catalog(self.database, self.settings)
-            except TimeoutError:
-                raise NotAllowed(
-                    f"the audit took longer than {AUDIT_SECONDS:g} s",
-                    hint="On the machine itself, an audit waits for as long as it takes; workers"
-                    " make one every day.",
-                ) from None
-
-    # --- objects of other owners are treated as if they did not exist --------------------------
+        """Check the catalog for contradictory or stale data."""
+        hint = (
+            "On the server, `forager products audit` has no time limit; workers run an audit every"
+            " day."
+        )
+        work = audit_catalog(self.database, self.settings)
+        return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
 
     async def job_of(self, caller: Caller, job_id: UUID) -> Job:
         return only_own(caller, await self.queue.get(job_id))
@@ -220,6 +209,20 @@ class Services:
         """Let a finished job that the caller sees fetch failed URLs again."""
         await self.job_of(caller, job_id)
         return await retry_failed(self.database, self.settings, caller, job_id, reasons)
+
+
+async def _limited(
+    slots: Slots, seconds: float, work: Coroutine[Any, Any, Answer], name: str, hint: str
+) -> Answer:
+    try:
+        with slots.taken():
+            async with asyncio.timeout(seconds):
+                return await work
+    except TimeoutError:
+        message = f"the {name} took longer than {seconds:g} s"
+        raise NotAllowed(message, hint=hint) from None
+    finally:
+        work.close()
 
 
 def only_own(caller: Caller, job: Job) -> Job:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -155,7 +156,7 @@ async def progress_events(
                 last_event_id = event.id
                 yield _message("move", JobEvent.of(event).model_dump_json(), event.id)
             if watched.report is not None:
-                body = _message("progress", CrawlProgress.of(watched.report).model_dump_json())
+                body = _message("progress", CrawlProgress.build(watched.report).model_dump_json())
                 if body != sent:
                     yield body
                     sent = body
@@ -191,6 +192,13 @@ MEDIA_TYPES = {
 }
 
 DOWNLOADS = Slots(4, "an export")
+
+
+def file_responses(media_types: Iterable[str]) -> dict[int | str, dict[str, Any]]:
+    """The responses of an endpoint that streams a file."""
+    content = {each: {"schema": {"type": "string"}} for each in media_types}
+    description = "The file, streamed while it is written."
+    return {200: {"description": description, "content": content}}
 
 
 class Download(StreamingResponse):
@@ -246,7 +254,7 @@ IMAGE_HEADERS = {
 }
 
 
-async def image_answer(
+async def image_response(
     here: Services, product_id: int, position: int, if_none_match: str
 ) -> Response:
     """One of a product's images, or that it is the one the browser has."""

@@ -1,4 +1,4 @@
-"""What goes wrong, in words on standard error and a number for scripts."""
+"""Errors as messages on standard error and exit codes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from forager.errors import ErrorKind, ForagerError, WorkFailed
 from forager.hints import Hint
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS)
 
 OK, FAILED, USAGE, NOT_ALLOWED, INTERRUPTED, TERMINATED = 0, 1, 2, 4, 130, 143
 
@@ -33,35 +34,29 @@ class Declined(ForagerError):
 
 
 def exit_code_of(error: BaseException, flags: Flags) -> int:
-    """Say what happened, and return the exit code that says it to scripts."""
+    """Print the error and return its exit code."""
     if isinstance(error, ForagerError):
         if flags.debugging:
             traceback.print_exception(error)
-        complain(error.message, error.hint)
-        return NOT_ALLOWED if _refused(error) else error.exit_code
+        print_error(error.message, error.hint)
+        forbidden = isinstance(error, WorkFailed) and error.kind in _FORBIDDEN
+        return NOT_ALLOWED if forbidden else error.exit_code
     if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it
         print(error, file=sys.stderr)
         return USAGE
     if isinstance(error, TyperException):
-        complain(error.format_message(), _usage_hint(error))
+        print_error(error.format_message(), _usage_hint(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        complain("interrupted")
+        print_error("interrupted")
         return INTERRUPTED
     if isinstance(error, OSError) and error.errno in _FULL:
-        complain(f"the output cannot be written: {error.strerror}", "Free some space.")
+        print_error(f"the output cannot be written: {error.strerror}", "Free some space.")
         return FAILED
     return _unexpected(error, flags)
 
 
-def _refused(error: ForagerError) -> bool:
-    """Whether a piece of work failed because it may not be done."""
-    kinds = (ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS)
-    return isinstance(error, WorkFailed) and error.kind in kinds
-
-
-def complain(message: str, hint: str | Hint | None = None) -> None:
-    """Print an error; the work may go on after it."""
+def print_error(message: str, hint: str | Hint | None = None) -> None:
     from rich.text import Text
 
     from forager.cli.output import console
@@ -77,9 +72,9 @@ def complain(message: str, hint: str | Hint | None = None) -> None:
 def _unexpected(error: BaseException, flags: Flags) -> int:
     if flags.debugging:
         traceback.print_exception(error)
-        complain("this should not have happened (see above)")
+        print_error("this should not have happened (see above)")
     else:
-        complain(
+        print_error(
             f"this should not have happened: {type(error).__name__}: {error}",
             "Run it again with --log-level debug to see where, and report that.",
         )

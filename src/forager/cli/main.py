@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Sequence
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -18,13 +19,14 @@ from typer.main import get_group
 from forager import __version__
 from forager.cli.failures import EXIT_CODES, exit_code_of
 from forager.cli.options import Flags, option
+from forager.cli.output import silence_stdout
 from forager.cli.running import leave_on_sigterm
 from forager.processes.started import StartedProcess
 
 # a paragraph ends only at an empty line
 EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in EXIT_CODES.items()) + "."
-# where each command is (a function, or an app with subcommands), and its line in the help:
-# listing the commands must not import them
+# by name: module and attribute of a function or a Typer app, and the line in the help, which is
+# listed without importing the commands
 COMMANDS = {
     "crawl": ("crawls.crawl:crawl", "Crawl a site and account for every URL."),
     "templates": ("crawls.templates:app", "Saved options for crawls."),
@@ -47,7 +49,7 @@ COMMANDS = {
     ),
     "read": ("crawls.search:read", "Print the published markdown of a page."),
     "search": ("crawls.search:app", "Search published documents."),
-    "jobs": ("crawls.job_commands:app", "List, pause, resume, cancel and retry jobs."),
+    "jobs": ("crawls.jobs:app", "List, pause, resume, cancel and retry jobs."),
     "sources": ("crawls.sources:app", "Crawled sources: generations, differences, schedules."),
     "products": ("products.products:app", "Products: prices, stock, history, search, export."),
     "tasks": ("products.tasks:app", "Tracked pages: due times, outcomes, holds."),
@@ -67,45 +69,18 @@ COMMANDS = {
 }
 
 
-class LazyCommands(MutableMapping[str, Any]):
-    """Commands and groups of commands by name, each made at the first look at it.
-
-    A place is `module:name` of a function or of a Typer app, below `forager.cli`.
-    """
-
-    def __init__(
-        self, places: Mapping[str, tuple[str, str]], make_app: Callable[[], typer.Typer]
-    ) -> None:
-        self._places = {name: place for name, (place, _) in places.items()}
-        self._make_app = make_app
-        self._made: dict[str, Any] = {}
+class LazyCommands(UserDict[str, Any]):
+    """Commands and groups of commands by name; each is imported when it is used."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = self._make(name, self._places[name])
-        return self._made[name]
+        command = super().__getitem__(name)
+        if isinstance(command, tuple):
+            command = self[name] = self._load(name, *command[0].split(":"))
+        return command
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._places[name] = ""
-        self._made[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._places[name]
-        self._made.pop(name, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def _make(self, name: str, place: str) -> Any:
-        module, _, attribute = place.partition(":")
+    def _load(self, name: str, module: str, attribute: str) -> Any:
         found = getattr(import_module(f"forager.cli.{module}"), attribute)
-        app = self._make_app()
+        app = _plain_app()
         if isinstance(found, typer.Typer):
             app.add_typer(found, name=name)
         else:
@@ -113,21 +88,14 @@ class LazyCommands(MutableMapping[str, Any]):
         return get_group(app).commands[name]
 
 
-def lazy_group(
-    places: Mapping[str, tuple[str, str]], make_app: Callable[[], typer.Typer]
-) -> type[TyperGroup]:
-    """A kind of group, for `typer.Typer(cls=…)`, whose commands are found at these places."""
+class LazyGroup(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = LazyCommands(COMMANDS)
 
-    class LazyGroup(TyperGroup):
-        def __init__(self, **attributes: Any) -> None:
-            super().__init__(**attributes)
-            self.commands = LazyCommands(places, make_app)
-
-        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - an override
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, summary) for name, (_, summary) in places.items()])
-
-    return LazyGroup
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - an override
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 class Level(StrEnum):
@@ -151,7 +119,7 @@ def _plain_app(**options: Any) -> typer.Typer:
 
 app = _plain_app(
     name="forager",
-    cls=lazy_group(COMMANDS, _plain_app),
+    cls=LazyGroup,
     help="A durable, polite, fast crawler that never loses work.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -189,12 +157,12 @@ def forager(
     }
     flags.given |= {name: value for name, value in given.items() if value is not None}
     if config_path is not None:
-        # through the environment, so that the processes we start read the same file
+        # an environment variable, so that child processes read the same file
         os.environ["FORAGER_CONFIG"] = str(config_path.absolute())
 
 
 def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) -> int:
-    """Run one command line; the exit code."""
+    """Run one command line and return its exit code."""
     flags = Flags(spare_runner=spare_runner)
     try:
         command = typer.main.get_command(app)
@@ -208,18 +176,8 @@ def run(arguments: Sequence[str], spare_runner: StartedProcess | None = None) ->
         return exit_code_of(error, flags)
 
 
-def _unwritten(error: OSError, code: int) -> int:
-    """The last output was lost: fine if the reader has left, a failure if the disk is full."""
-    from forager.cli.failures import exit_code_of
-    from forager.cli.options import Flags
-    from forager.cli.output import silence_stdout
-
-    silence_stdout()
-    return code if isinstance(error, BrokenPipeError) or code else exit_code_of(error, Flags())
-
-
 def main(spare_runner: StartedProcess | None = None) -> None:
-    # most of what a command allocates is what it imports, which stays
+    # most allocations of a command are imported modules, which are never freed
     gc.set_threshold(20_000, 20, 20)
     leave_on_sigterm()
     code = run(sys.argv[1:], spare_runner)
@@ -227,5 +185,8 @@ def main(spare_runner: StartedProcess | None = None) -> None:
         if sys.stdout is not None:  # as under `>&-`
             sys.stdout.flush()
     except OSError as error:
-        code = _unwritten(error, code)
+        silence_stdout()
+        # a reader that has left is no failure, a full disk is
+        if not code and not isinstance(error, BrokenPipeError):
+            code = exit_code_of(error, Flags())
     sys.exit(code)

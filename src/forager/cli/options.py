@@ -6,7 +6,8 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -56,24 +57,34 @@ def argument(help: str, *, default: Any = None, **how: Any) -> Any:
     return typer.Argument(default, help=help, **how)
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter whose type is a dataclass by one option per field of that class."""
+def grouped(command: Callable[..., Any]) -> Callable[..., None]:
+    """Replace each parameter that is a group of options by one option per field of the group.
+
+    A group is a dataclass. With `Annotated[Value, Group]` the command gets the result of `value()`
+    of the group, which is checked before anything else is done.
+    """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
     for each in inspect.signature(command, eval_str=True).parameters.values():
-        if isinstance(each.annotation, type) and is_dataclass(each.annotation):
-            groups[each.name] = each.annotation
-            parameters += _options(each.annotation)
-        else:
+        group = _group_of(each.annotation)
+        if group is None:
             parameters.append(each)
+        else:
+            groups[each.name] = group
+            parameters += _options(group)
 
     def run(**given: Any) -> None:
         for name, group in groups.items():
-            own = {each.name: given.pop(each.name) for each in fields(group)}
-            given[name] = group(**own)
+            options = group(**{each.name: given.pop(each.name) for each in fields(group)})
+            given[name] = options.value() if hasattr(options, "value") else options
         command(**given)
 
     return with_signature(run, command, parameters)
+
+
+def _group_of(annotation: Any) -> type[Any] | None:
+    kinds = (annotation, *getattr(annotation, "__metadata__", ()))
+    return next((kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)), None)
 
 
 def with_signature(
@@ -90,29 +101,23 @@ def with_signature(
 
 def _options(group: type[Any]) -> list[inspect.Parameter]:
     kinds = get_type_hints(group, include_extras=True)
+    kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    defaults = {
+        each.name: empty if each.default is MISSING else each.default for each in fields(group)
+    }
     return [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=kinds[each.name],
-        )
-        for each in fields(group)
+        inspect.Parameter(name, kind, default=default, annotation=kinds[name])
+        for name, default in defaults.items()
     ]
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time, or how long ago it was; without a zone it is in UTC."""
+    """Parse a time, or an age such as 2d; a time without a zone is in UTC."""
     if text is None:
         return None
-    try:
+    with suppress(ValueError):
         at = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return _ago(text)
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-
-
-def _ago(text: str) -> datetime:
+        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     try:
         return datetime.now(UTC) - parse_duration(text)
     except InvalidInput:
@@ -122,13 +127,13 @@ def _ago(text: str) -> datetime:
         ) from None
 
 
-# a command that answers a question has no need to tell how it went about it
+# of commands that print a result and exit
 ONE_SHOT_LOG_LEVEL = "warning"
 
 
 @dataclass(slots=True)
 class Flags:
-    """What was given before the command; the settings once a command has asked for them."""
+    """Options given before the command, and the settings once they are loaded."""
 
     given: dict[str, Any] = field(default_factory=dict)
     settings: Settings | None = None
@@ -150,7 +155,7 @@ class Flags:
 
     @property
     def debugging(self) -> bool:
-        """Whether tracebacks were asked for; must be known even when the settings are wrong."""
+        """Whether to print tracebacks; also known when the settings are invalid."""
         if self.settings is not None:
             return self.settings.log_level.lower() == "debug"
         level = self.given.get("log_level") or os.environ.get("FORAGER_LOG_LEVEL", "")
@@ -159,5 +164,5 @@ class Flags:
 
 def flags_of(context: typer.Context) -> Flags:
     flags = context.find_object(Flags)
-    assert flags is not None  # the root command makes one
+    assert flags is not None  # set by the root command
     return flags

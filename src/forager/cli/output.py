@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TextIO, TypeVar
 from uuid import UUID
 
-from forager.amounts import amount_text
+from forager.amounts import amount_text, size_in_words
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.terminal import clean as clean
@@ -74,7 +74,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-STDOUT = "-"
+STDIN = STDOUT = "-"
 # off a terminal lines are not folded: each row stays on one line, however long
 ENDLESS_WIDTH = 100_000
 
@@ -284,6 +284,18 @@ def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STDOUT:
         return nullcontext(sys.stdout.buffer)
     return whole_file(Path(path), overwrite=force)
+
+
+def read_input(path: Path, limit: int) -> bytes:
+    """Read a file, or standard input for `-`; one with more bytes than `limit` is an error."""
+    try:
+        with sys.stdin.buffer if str(path) == STDIN else path.open("rb") as stream:
+            data: bytes = stream.read(limit + 1)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise InvalidInput(f"{path} is larger than {size_in_words(limit)}")
+    return data
 
 
 def refuse_terminal(path: str, what: str) -> None:

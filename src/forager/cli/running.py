@@ -1,4 +1,4 @@
-"""Run commands: call services, ask for confirmation, stop on signals."""
+"""Run commands: call services, print results, ask for confirmation, stop on signals."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from forager.cli.failures import INTERRUPTED, TERMINATED, USAGE, Declined, complain
-from forager.cli.options import AsJson, flags_of, with_signature
-from forager.cli.output import Columns, say, show_json, show_list, show_rows
+from forager.cli.failures import FAILED, INTERRUPTED, TERMINATED, USAGE, Declined, print_error
+from forager.cli.options import AsJson, flags_of, grouped, with_signature
+from forager.cli.output import Columns, note, say, show_json, show_list, show_rows
 from forager.errors import ForagerError, InvalidInput
 
 if TYPE_CHECKING:
@@ -30,21 +30,6 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHOWN = 20
 
 Answer = TypeVar("Answer")
-
-
-def with_database(
-    context: typer.Context, ask: Callable[[Database, Settings], Awaitable[Answer]]
-) -> Answer:
-    """Return the result of `ask` on the configured database."""
-    from forager.db.database import open_database
-
-    settings = flags_of(context).load()
-
-    async def answer() -> Answer:
-        async with open_database(settings, name="forager cli") as database:
-            return await ask(database, settings)
-
-    return run(answer())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +79,30 @@ Command = Callable[..., None]
 
 
 def answers(
-    show: Columns | Callable[[Any], Any], *, document: Callable[[Any], Any] | None = None
+    show: Columns | Callable[[Any], Any],
+    *,
+    none: str | None = None,
+    document: Callable[[Any], Any] | None = None,
+    then: Callable[[Any], None] | None = None,
 ) -> Callable[[Ask], Command]:
     """Turn a coroutine into a command that prints its result as JSON or with `show`.
 
-    `show` is the columns of a table, prints the answer itself, or returns its text. `document`
-    turns the answer into what is printed as JSON.
+    `show` is the columns of a table, prints the answer itself, or returns its text; `none` is
+    printed for an empty answer. `document` turns the answer into the JSON document. `then` gets
+    the answer after it is printed, to exit with another code.
     """
 
     def print_answer(answer: Any, as_json: bool) -> None:
         if as_json:
             show_json(answer if document is None else document(answer))
+        elif none is not None and not answer:
+            note(none)
         elif isinstance(show, Mapping):
             show_rows(show, answer)
         elif (text := show(answer)) is not None:
             say(text)
+        if then is not None:
+            then(answer)
 
     return _printed(print_answer)
 
@@ -136,7 +130,7 @@ def _printed(print_answer: Callable[[Any, bool], None]) -> Callable[[Ask], Comma
         kind = inspect.Parameter.KEYWORD_ONLY
         context = inspect.Parameter("context", kind, annotation=typer.Context)
         as_json = inspect.Parameter("as_json", kind, annotation=AsJson, default=False)
-        return with_signature(run, ask, [context, *own, as_json])
+        return grouped(with_signature(run, ask, [context, *own, as_json]))
 
     return decorate
 
@@ -145,13 +139,25 @@ def with_services(
     context: typer.Context, ask: Callable[[CommandContext], Awaitable[Answer]]
 ) -> Answer:
     """Return the result of `ask` on the configured database and the services on it."""
-    return with_database(
-        context, lambda database, settings: ask(CommandContext(database, settings))
-    )
+    from forager.db.database import open_database
+
+    settings = flags_of(context).load()
+
+    async def answer() -> Answer:
+        async with open_database(settings, name="forager cli") as database:
+            return await ask(CommandContext(database, settings))
+
+    return asyncio.run(answer())
 
 
-def run(work: Coroutine[Any, Any, Answer]) -> Answer:
-    return asyncio.run(work)
+def fail_unless(is_good: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Exit with the code of failed work unless the answer is good."""
+
+    def check(answer: Any) -> None:
+        if not is_good(answer):
+            raise typer.Exit(FAILED)
+
+    return check
 
 
 class StoppedAtOnce(ForagerError):
@@ -161,7 +167,7 @@ class StoppedAtOnce(ForagerError):
 
 
 def leave_on_sigterm() -> None:
-    """Leave as if by sys.exit: the last one out must still stop the embedded server."""
+    """Exit through `finally` blocks, so that an unused embedded server is stopped."""
 
     def leave(_number: int, _frame: object) -> None:
         sys.exit(TERMINATED)
@@ -173,12 +179,12 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], 
     """Run; the first signal calls `stop`, after which `work` is expected to end by itself."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    asked = False
+    stopping = False
 
     def on_signal(number: signal.Signals) -> None:
-        nonlocal asked
-        if not asked:
-            asked = True
+        nonlocal stopping
+        if not stopping:
+            stopping = True
             stop()
         elif number is signal.SIGINT:
             task.cancel()
@@ -193,7 +199,7 @@ async def run_until_stopped(work: Coroutine[Any, Any, None], stop: Callable[[], 
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return if it may be done; otherwise raise what says why not."""
+    """Ask for confirmation; raise if it is refused or cannot be asked for."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -204,11 +210,11 @@ def confirm(question: str, *, yes: bool) -> None:
         raise Declined
 
 
-def leave_if_unknown(ids: Sequence[int], noun: str, hint: str) -> None:
-    """End with the exit code of a wrong id, if there is one among those that were named."""
+def exit_if_unknown(ids: Sequence[int], noun: str, hint: str) -> None:
+    """Exit with the code of a wrong ID if some of the given IDs are unknown."""
     if not ids:
         return
     shown = ", ".join(str(each) for each in ids[:SHOWN])
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    complain(f"there is no {noun} {shown}{more}; the others were seen to", hint)
+    print_error(f"there is no {noun} {shown}{more}; the others were processed", hint)
     raise typer.Exit(USAGE)

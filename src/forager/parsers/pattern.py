@@ -114,3 +114,16 @@ class VersionRate:
     recent_good: int
     week_pages: int
     week_good: int
+
+    @property
+    def recent_rate(self) -> float | None:
+        return share(self.recent_good, self.recent_pages)
+
+    @property
+    def week_rate(self) -> float | None:
+        return share(self.week_good, self.week_pages)
+
+
+def share(good: int, pages: int) -> float | None:
+    """A success rate; None if no page was read."""
+    return round(good / pages, 4) if pages else None

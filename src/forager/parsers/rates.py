@@ -15,7 +15,7 @@ from forager.db.cursor import (
 )
 from forager.db.database import Connection, Database
 from forager.fetch.domains.service import domains_of
-from forager.parsers.pattern import VersionRate
+from forager.parsers.pattern import VersionRate, share
 from forager.parsers.store import rates as store
 from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
 from forager.settings import Settings
@@ -118,11 +118,6 @@ def _alert(rate: DomainRate) -> NewEvent:
         "week_rate": share(rate.earlier_good, rate.earlier_pages),
     }
     return NewEvent(EventKind.PARSER_DEGRADED, None, rate.domain_id, payload)
-
-
-def share(good: int, pages: int) -> float | None:
-    """A rate for people and programs; None where nothing was read."""
-    return round(good / pages, 4) if pages else None
 
 
 # --- looking -------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def line_chart(
         w=WIDTH,
         h=HEIGHT,
         label=f"{label}: {_summary(series)}",
-        grid=_grid(),
+        grid=grid(1, HEIGHT // 2, HEIGHT - 1),
         lines=lines,
         hover=_hover(series, names, unit),
         legend=legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
@@ -168,9 +168,9 @@ def _area(values: Sequence[float | None], top: float, tone: str) -> Markup:
     )
 
 
-def _grid() -> Markup:
+def grid(*levels: int) -> Markup:
     line = Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>')
-    return Markup("").join(line.format(WIDTH, y, y) for y in (1, HEIGHT // 2, HEIGHT - 1))
+    return Markup("").join(line.format(WIDTH, y, y) for y in levels)
 
 
 def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:

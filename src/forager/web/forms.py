@@ -24,6 +24,16 @@ class Form:
         """The field without the space around it; empty if it was not sent."""
         return self.fields.get(name, [""])[0].strip()
 
+    def optional(self, name: str) -> str | None:
+        return self.text(name) or None
+
+    def ids(self, name: str) -> list[int]:
+        """The IDs of checked rows."""
+        texts = self.texts(name)
+        if not all(_is_number(text) for text in texts):
+            raise InvalidInput("an ID is not a number")
+        return [int(text) for text in texts]
+
     def texts(self, name: str) -> list[str]:
         return [text.strip() for text in self.fields.get(name, []) if text.strip()]
 
@@ -58,7 +68,7 @@ class Form:
 
 def _is_number(text: str) -> bool:
     # Python refuses to read a number of thousands of digits
-    return len(text) < 20 and text.isascii() and text.isdecimal()
+    return len(text) < 19 and text.isascii() and text.isdecimal()
 
 
 def _words(name: str) -> str:

@@ -113,7 +113,7 @@ class JobView:
 
 
 async def load_job(visit: Visit, job: Job) -> JobView:
-    database, queue = visit.here.database, visit.here.queue
+    database, queue = visit.database, visit.here.queue
     report = await crawl_report(database, queue, job.id)
     details = await job_report(database, queue, job.id)
     return JobView(
@@ -140,7 +140,7 @@ async def _failures(visit: Visit, report: CrawlReport) -> list[FailureGroup]:
     if not counts:
         return []
     failed = UrlFilter(outcomes=[Outcome.FAILED])
-    found = await list_settled(visit.here.database, report.job.id, failed, limit=SAMPLED_FAILURES)
+    found = await list_settled(visit.database, report.job.id, failed, limit=SAMPLED_FAILURES)
     return [
         FailureGroup(reason, count, [u for u in found.items if u.reason == reason][:EXAMPLES])
         for reason, count in counts
@@ -153,7 +153,7 @@ async def _latest(visit: Visit, report: CrawlReport) -> list[SettledUrl]:
     if report.job.status is not Status.PROCESSING or settled > MAX_FOLLOWED:
         return []
     found = await list_settled(
-        visit.here.database, report.job.id, sort=UrlSort.TIME, descending=True, limit=LATEST
+        visit.database, report.job.id, sort=UrlSort.TIME, descending=True, limit=LATEST
     )
     return found.items
 
@@ -182,14 +182,14 @@ async def _pace(visit: Visit, job: Job) -> Pace | None:
 
     async def read() -> Pace:
         return await pace_of(
-            visit.here.database,
+            visit.database,
             [job.id],
             since=since,
             until=since + width * intervals,
             intervals=intervals,
         )
 
-    found: Pace = await visit.here.remembered.get(("pace", job.id), read)
+    found: Pace = await visit.here.cache.get(("pace", job.id), read)
     return found
 
 

@@ -134,7 +134,7 @@ async def _running(visit: Visit) -> list[CrawlReport]:
     running = await visit.here.queue.list_jobs(
         statuses=[Status.PROCESSING], user_id=visit.caller.sees_only, limit=SHOWN_RUNNING
     )
-    reports = await crawl_reports(visit.here.database, [job.id for job in running.items])
+    reports = await crawl_reports(visit.database, [job.id for job in running.items])
     return [reports[job.id] for job in running.items if job.id in reports]
 
 
@@ -144,11 +144,11 @@ async def _last(visit: Visit, minutes: int) -> LastHour:
     async def of_tasks() -> TaskActivity:
         return await task_activity(here.database, minutes=minutes)
 
-    crawled = await here.remembered.look(
+    crawled = await here.cache.look(
         ("crawls", owner, minutes), lambda: _crawl_activity(visit, minutes)
     )
     # the same for all owners: tasks have none
-    worked = await here.remembered.look(("task activity", minutes), of_tasks)
+    worked = await here.cache.look(("task activity", minutes), of_tasks)
     crawls: CrawlActivity = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
@@ -161,7 +161,7 @@ async def _last(visit: Visit, minutes: int) -> LastHour:
 
 
 async def _crawl_activity(visit: Visit, minutes: int) -> CrawlActivity:
-    database, owner = visit.here.database, visit.caller.sees_only
+    database, owner = visit.database, visit.caller.sees_only
     counts = await visit.here.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
@@ -204,7 +204,7 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
 async def _pace(visit: Visit, jobs: list[UUID], minutes: int) -> Pace:
     now = time.time()
     return await pace_of(
-        visit.here.database, jobs, since=now - minutes * 60, until=now, intervals=POINTS
+        visit.database, jobs, since=now - minutes * 60, until=now, intervals=POINTS
     )
 
 
@@ -212,7 +212,7 @@ async def _workers(visit: Visit) -> int | None:
     if not visit.caller.scope.includes(Scope.OPERATE):
         return None
     stale_after = visit.here.settings.stale_after
-    found = await list_workers(visit.here.database)
+    found = await list_workers(visit.database)
     return sum(not is_stale(worker, stale_after) for worker in found)
 
 
@@ -228,7 +228,7 @@ async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attentio
 
 async def _refused(visit: Visit) -> list[Attention]:
     found = await list_refused(
-        visit.here.database, user_id=visit.caller.sees_only, limit=SHOWN_ATTENTION
+        visit.database, user_id=visit.caller.sees_only, limit=SHOWN_ATTENTION
     )
     return [
         Attention(
@@ -240,7 +240,7 @@ async def _refused(visit: Visit) -> list[Attention]:
 
 
 async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
-    found = await list_workers(visit.here.database)
+    found = await list_workers(visit.database)
     stale = [each for each in found if is_stale(each, visit.here.settings.stale_after)]
     if stale:
         return [Attention(f"{counted(len(stale), 'worker')} unreachable", "/workers", True)]
@@ -251,7 +251,7 @@ async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attent
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
-    found = await list_service_processes(visit.here.database, visit.here.settings)
+    found = await list_service_processes(visit.database, visit.here.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
     failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
     stuck = sorted({each.name for each in running if each.is_stuck})
@@ -267,7 +267,7 @@ async def _failing_services(visit: Visit) -> list[Attention]:
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:
-    count = await count_letters(visit.here.database, letter_filter())
+    count = await count_letters(visit.database, letter_filter())
     if not count:
         return []
     return [Attention(f"{counted(count, 'task')} failed permanently", "/errors", True)]
@@ -282,7 +282,7 @@ async def _slowed(visit: Visit) -> list[Attention]:
 
 
 async def _degraded(visit: Visit) -> list[Attention]:
-    found = await degraded_domains(visit.here.database, visit.here.settings)
+    found = await degraded_domains(visit.database, visit.here.settings)
     return [
         Attention(
             f"{rate.domain}: {rate.recent_good / rate.recent_pages:.0%} of the last"

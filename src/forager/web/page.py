@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from forager.api.services import Remembrance
+from forager.api.services import CachedAnswer
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form, parse_form
 from forager.web.live import stream
@@ -228,9 +229,18 @@ def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
     return Order(visit, text if text in known else "", known)
 
 
-async def remembered(
-    visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object
-) -> Remembrance:
+Found = TypeVar("Found")
+
+
+async def attempt(work: Awaitable[Found], otherwise: Found) -> tuple[Found, ForagerError | None]:
+    """The result of a search, or `otherwise` and the error, which the page shows."""
+    try:
+        return await work, None
+    except (InvalidInput, NotFound, NotAllowed) as error:
+        return otherwise, error
+
+
+async def cached(visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object) -> CachedAnswer:
     """Cache the values of a page; the more they cost, the longer they are cached.
 
     Only for public data.
@@ -238,4 +248,4 @@ async def remembered(
     `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """
     key = (visit.request.url.path, str(visit.request.query_params), *stand)
-    return await visit.here.remembered.look(key, make)
+    return await visit.here.cache.look(key, make)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from forager.products.price_history import PriceEntry
-from forager.web.charts import legend, short, spans
+from forager.web.charts import grid, legend, short, spans
 from forager.web.formats import moment, money, words
 
 WIDTH, HEIGHT = 600, 150
@@ -40,6 +40,14 @@ class Step:
     end: float
     price: float | None
 
+    @property
+    def tone(self) -> str:
+        return TONES.get(self.entry.availability or "", UNKNOWN)
+
+    @property
+    def width(self) -> str:
+        return short(max(0.5, self.end - self.start))
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -56,6 +64,7 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
     entries = list(reversed(newest_first))
     if not entries:
         return Markup("")
+    until = max(until, entries[-1].recorded_at)
     currency = next((each.currency for each in newest_first if each.price is not None), None)
     steps = _steps(entries, until, currency)
     scale = _scale([step.price for step in steps if step.price is not None])
@@ -66,11 +75,11 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
         "{legend}</figure>"
     ).format(
         y=_axis(scale, currency),
-        x=_times(entries[0].recorded_at, _end(entries, until)),
+        x=_times(entries[0].recorded_at, until),
         w=WIDTH,
         h=HEIGHT + STRIP,
         label=_summary(entries, currency),
-        grid=_grid(),
+        grid=grid(MARGIN, HEIGHT // 2, HEIGHT - MARGIN),
         line=_lines(steps, scale),
         strip=_strip(steps),
         hover=_hover(steps),
@@ -78,13 +87,9 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
     )
 
 
-def _end(entries: Sequence[PriceEntry], until: datetime) -> datetime:
-    return max(until, entries[-1].recorded_at)
-
-
 def _steps(entries: Sequence[PriceEntry], until: datetime, currency: str | None) -> list[Step]:
     first = entries[0].recorded_at
-    span = (_end(entries, until) - first).total_seconds() or 1.0
+    span = (until - first).total_seconds() or 1.0
     starts = [WIDTH * (each.recorded_at - first).total_seconds() / span for each in entries]
     return [
         Step(each, start, end, _price(each, currency))
@@ -128,7 +133,7 @@ def _lines(steps: Sequence[Step], scale: Scale) -> Markup:
 def _strip(steps: Sequence[Step]) -> Markup:
     part = Markup('<rect class="fill-{}" x="{}" y="{}" width="{}" height="{}"/>')
     return Markup("").join(
-        part.format(_tone(step), short(step.start), HEIGHT + 2, _width(step), STRIP - 2)
+        part.format(step.tone, short(step.start), HEIGHT + 2, step.width, STRIP - 2)
         for step in steps
     )
 
@@ -136,7 +141,7 @@ def _strip(steps: Sequence[Step]) -> Markup:
 def _hover(steps: Sequence[Step]) -> Markup:
     column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(short(step.start), _width(step), HEIGHT + STRIP, _tooltip(step.entry))
+        column.format(short(step.start), step.width, HEIGHT + STRIP, _tooltip(step.entry))
         for step in steps
     )
 
@@ -146,21 +151,14 @@ def _tooltip(entry: PriceEntry) -> str:
     return f"From {moment(entry.recorded_at)}: {price}, {words(entry.availability or 'unknown')}"
 
 
-def _grid() -> Markup:
-    line = Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>')
-    return Markup("").join(line.format(WIDTH, y, y) for y in (MARGIN, HEIGHT // 2, HEIGHT - MARGIN))
-
-
 def _axis(scale: Scale, currency: str | None) -> Markup:
     levels = (scale.high, (scale.high + scale.low) / 2, scale.low)
     return spans([money(Decimal(f"{level:.2f}"), currency) for level in levels])
 
 
 def _legend(steps: Sequence[Step]) -> Markup:
-    seen = dict.fromkeys(step.entry.availability for step in steps)
-    return legend(
-        [(words(each or "availability unknown"), TONES.get(each or "", UNKNOWN)) for each in seen]
-    )
+    seen = {words(each.entry.availability or "availability unknown"): each.tone for each in steps}
+    return legend(list(seen.items()))
 
 
 def _summary(entries: Sequence[PriceEntry], currency: str | None) -> str:
@@ -171,14 +169,6 @@ def _summary(entries: Sequence[PriceEntry], currency: str | None) -> str:
         f"Price over time: now {money(prices[-1], currency)}, at least"
         f" {money(min(prices), currency)}, at most {money(max(prices), currency)}"
     )
-
-
-def _tone(step: Step) -> str:
-    return TONES.get(step.entry.availability or "", UNKNOWN)
-
-
-def _width(step: Step) -> str:
-    return short(max(0.5, step.end - step.start))
 
 
 def _times(first: datetime, last: datetime) -> Markup:

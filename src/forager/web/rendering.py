@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from hashlib import blake2b
@@ -11,14 +11,20 @@ from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
 from markupsafe import Markup, escape
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from forager import __version__
 from forager.web import charts, formats
-from forager.web.markdown import to_html
 from forager.web.navigation import NAVIGATION
 from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
@@ -95,11 +101,8 @@ def page_values(visit: Visit, values: Mapping[str, object]) -> dict[str, Any]:
         "path": visit.request.url.path,
         "notice": read_notice(visit.request, visit.here.vault),
     }
-    return {**known, "ui": _components().make_module(known), **values}
-
-
-def _components() -> Template:
-    return environment().get_template("ui.html")
+    components = environment().get_template("ui.html").make_module(known)
+    return {**known, "ui": components, **values}
 
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
@@ -168,3 +171,65 @@ def _joined(parts: Iterable[tuple[str, list[str]]], tag: str) -> Markup:
         text = escape("".join(words))
         whole += text if kind == "equal" or not words else MARKS[tag].format(text)
     return whole
+
+
+# a longer block is shown without colors: lexers take time in proportion to its length, or worse
+MAX_HIGHLIGHTED = 50_000
+# before the anchors of a page, so that they cannot collide with the dashboard's own ids
+ANCHOR = "a-"
+
+
+def to_html(text: str) -> Markup:
+    """Render markdown of a crawled page, without its headings.
+
+    Raw HTML stays text, images become links, code is highlighted.
+    """
+    return Markup(_renderer().render(text))  # noqa: S704 - raw HTML is off, links are checked
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    options = {"html": False, "linkify": False, "highlight": _highlighted}
+    return MarkdownIt("commonmark", options, renderer_cls=_PageRenderer).enable(
+        ["table", "strikethrough"]
+    )
+
+
+class _PageRenderer(RendererHTML):
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A link instead of the picture: the dashboard loads nothing from crawled sites."""
+        token = tokens[idx]
+        source = str(token.attrGet("src") or "")
+        text = self.renderInlineAsText(token.children or [], options, env) or "image"
+        if not source.startswith(("http://", "https://")):
+            return f'<span class="picture">{escape(text)}</span>'
+        return f'<a class="picture" href="{escape(source)}" {_OUTSIDE}>{escape(text)}</a>'
+
+    def link_open(self, tokens: Sequence[Token], idx: int, *_: object) -> str:
+        href = str(tokens[idx].attrGet("href") or "")
+        if href.startswith("#"):
+            return f'<a href="#{ANCHOR}{escape(href[1:])}">'
+        if not href.startswith(("http://", "https://")):
+            return "<a>"
+        return f'<a href="{escape(href)}" {_OUTSIDE}>'
+
+    def table_open(self, *_: object) -> str:
+        return '<div class="scroll" role="region" aria-label="Table" tabindex="0"><table>'
+
+    def table_close(self, *_: object) -> str:
+        return "</table></div>"
+
+
+_OUTSIDE = 'rel="noreferrer noopener external" target="_blank"'
+
+
+def _highlighted(code: str, language: str, _attributes: str) -> str:
+    """A code block with classes for its syntax, or nothing: then it is shown as plain text."""
+    if not language or len(code) > MAX_HIGHLIGHTED:
+        return ""
+    try:
+        lexer = get_lexer_by_name(language)
+    except ClassNotFound:
+        return ""
+    inner = highlight(code, lexer, HtmlFormatter(nowrap=True))
+    return f'<pre class="code" tabindex="0"><code>{inner}</code></pre>'

@@ -11,6 +11,7 @@ from forager.access.caller import LOCAL, Caller, Scope, Unauthorised
 from forager.access.keys import any_key, caller_of
 from forager.api.authentication import is_local
 from forager.api.services import Services
+from forager.db.database import Database
 from forager.web.sessions import Session, new_session, read_session
 
 
@@ -22,6 +23,10 @@ class Visit:
     session: Session
     # the session has just begun, and the response must set its cookie
     is_new: bool = False
+
+    @property
+    def database(self) -> Database:
+        return self.here.database
 
     @property
     def may_operate(self) -> bool:
@@ -42,7 +47,7 @@ class Visit:
         return chosen if chosen in ("light", "dark") else "auto"
 
     async def check(self) -> None:
-        """Raise if the key was revoked, or the first key was made, since the visit began."""
+        """Raise if the key was revoked, or the first key was created, since the visit began."""
         if self.session.key_id is not None:
             await caller_of(self.here.database, self.session.key_id)
         elif await any_key(self.here.database):

@@ -1,4 +1,4 @@
-"""Kinds of values that several models share."""
+"""Types that several models share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,7 @@ from decimal import Decimal
 from functools import reduce
 from operator import or_
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -26,10 +17,6 @@ from forager.amounts import amount_text
 from forager.errors import InvalidInput
 from forager.settings.values import LARGEST_BIGINT, LARGEST_INT, PlainText
 from forager.tasks.task import parse_every
-
-
-def _amount(value: Any) -> Any:
-    return amount_text(value) if isinstance(value, Decimal) else value
 
 
 def interval_text(seconds: float | None) -> str:
@@ -45,6 +32,11 @@ def interval_text(seconds: float | None) -> str:
 def _interval_out(value: Any) -> Any:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     return interval_text(seconds) if isinstance(seconds, int | float) else seconds
+
+
+def _without_secrets(payload: dict[str, Any]) -> dict[str, Any]:
+    """The options of a crawl; its sealed secrets are of use only to its runner."""
+    return {name: value for name, value in payload.items() if name != "sealed"}
 
 
 def _assume_utc(at: datetime) -> datetime:
@@ -63,30 +55,31 @@ def _interval(text: str) -> str:
 
 
 # money and ratings are text, so that no digit is lost
-Amount = Annotated[str, BeforeValidator(_amount), Field(examples=["49.90"])]
+Amount = Annotated[
+    str,
+    BeforeValidator(lambda value: amount_text(value) if isinstance(value, Decimal) else value),
+    Field(examples=["49.90"]),
+]
+Hexadecimal = Annotated[str, BeforeValidator(bytes.hex)]
+CrawlPayload = Annotated[dict[str, Any], BeforeValidator(_without_secrets)]
 Interval = Annotated[str, BeforeValidator(_interval_out), Field(examples=["6h"])]
-# a time that comes in; without a zone it is in UTC
+# a time in a request; without a zone it is in UTC
 Moment = Annotated[datetime, AfterValidator(_assume_utc)]
 Every = Annotated[PlainText, AfterValidator(_interval), Field(max_length=50, examples=["6h"])]
 
 
 def interval_of(every: str | None) -> timedelta | None:
-    """The length of time that a checked `Every` stands for."""
+    """The interval of a validated `Every`."""
     return None if every is None else parse_every(every)
 
 
 __all__ = ["LARGEST_BIGINT", "LARGEST_INT", "PlainText"]
 
-
-def _utc(at: datetime) -> datetime:
-    return at.astimezone(UTC)
-
-
 Reason = Annotated[PlainText, Field(max_length=500)]
-Time = Annotated[datetime, AfterValidator(_utc)]
+Time = Annotated[datetime, AfterValidator(lambda at: at.astimezone(UTC))]
 
 
-# how the types of rows are answered
+# types of rows, and their types in responses
 _ANSWERED: dict[Any, Any] = {datetime: Time, Decimal: Amount, timedelta: Interval}
 _CONTAINERS: dict[Any, Any] = {tuple: list, Sequence: list, Mapping: dict, frozenset: list}
 
@@ -100,8 +93,18 @@ def _answered(hint: Any) -> Any:
     return _CONTAINERS.get(kind, kind)[parts[0] if parts[1:] == (...,) else parts]
 
 
+class _Extended:
+    """A value with more attributes, or with others."""
+
+    def __init__(self, value: Any, attributes: Mapping[str, Any]) -> None:
+        self.__dict__ |= {"_value": value, **attributes}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._value, name)
+
+
 class View(BaseModel):
-    """An answer, made field by field from a value of a service.
+    """A response, made field by field from the attributes of a value of a service.
 
     A view of a `row`, which is a dataclass, has the fields of the row except the `hidden` ones. It
     declares only those that differ.
@@ -128,12 +131,13 @@ class View(BaseModel):
             } | declared
 
     @classmethod
-    def of(cls, value: Any) -> Self:
-        return cls.model_validate(value)
+    def of(cls, value: Any, **more: Any) -> Self:
+        """The view of a value; `more` are fields that the value lacks."""
+        return cls.model_validate(_Extended(value, more) if more else value)
 
 
 class Order(BaseModel):
-    """What comes in: an unknown field is an error, so that a misspelt one is not lost."""
+    """The body of a request; an unknown field is an error, so that a typo is noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -13,7 +13,6 @@ from forager.api.problems import InvalidFields, field_problems
 from forager.crawl import options
 from forager.crawl.options import MAX_SEEDS, CrawlChoices, CrawlOptions, Strategy
 from forager.crawl.report import CrawlReport
-from forager.crawl.templates import SavedTemplate
 from forager.documents.generation import State
 from forager.jobs.queue import Enqueued
 
@@ -65,11 +64,6 @@ class CrawlTemplate(View, row=options.CrawlTemplate, hidden=("id",)):
 
 class SavedCrawlTemplate(CrawlTemplate):
     omitted: list[str] = Field(description="Secret values that were not saved.")
-
-    @classmethod
-    def of_saved(cls, saved: SavedTemplate) -> SavedCrawlTemplate:
-        shown = CrawlTemplate.of(saved.template).model_dump()
-        return cls.model_validate({**shown, "omitted": saved.omitted})
 
 
 class PreviewedUrl(View):
@@ -124,14 +118,14 @@ class CrawlStarted(View):
     created: bool = Field(description="False if the source was being crawled already.")
 
     @classmethod
-    def of(cls, asked: Enqueued) -> CrawlStarted:
-        job = asked.job
+    def build(cls, enqueued: Enqueued) -> CrawlStarted:
+        job = enqueued.job
         return cls(
             job_id=job.id,
             progress_id=job.id,
             source=job.source_id or "",
             status=ShownStatus(job.shown_status),
-            created=asked.created,
+            created=enqueued.created,
         )
 
 
@@ -202,7 +196,7 @@ class CrawlProgress(View):
     )
 
     @classmethod
-    def of(cls, report: CrawlReport) -> CrawlProgress:
+    def build(cls, report: CrawlReport) -> CrawlProgress:
         left = report.seconds_left
         return cls.model_validate(
             {

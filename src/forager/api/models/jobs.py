@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
 
-from forager.api.models import Order, PlainText, Reason, Time, View, example
+from forager.api.models import CrawlPayload, Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
 from forager.jobs import workers
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.jobs.workers import JobReport
 from forager.services import status
 from forager.services.status import ServiceStatus
 
@@ -35,15 +34,12 @@ class ShownStatus(StrEnum):
 class Job(View, row=rows.Job):
     """A job as it stands. Secrets in its payload are stars."""
 
-    status: ShownStatus
+    status: ShownStatus = Field(validation_alias="shown_status")
+    payload: CrawlPayload
     source: str | None = Field(validation_alias="source_id")
     user_id: UUID | None = Field(description="Owner; null for jobs created on the server.")
     progress_percentage: int = Field(ge=0, le=100)
     region: str | None = Field(description="Only workers in this region run it; null: all workers.")
-
-    @classmethod
-    def of(cls, job: rows.Job) -> Job:
-        return cls.model_validate(_values(job))
 
 
 class JobEvent(View, row=rows.JobEvent):
@@ -56,17 +52,6 @@ class JobDetail(Job):
     total_processed: int
     total_pending: int
     last_events: list[JobEvent]
-
-    @classmethod
-    def of_report(cls, report: JobReport) -> JobDetail:
-        return cls.model_validate(
-            {
-                **_values(report.job),
-                "total_processed": report.total_processed,
-                "total_pending": report.total_pending,
-                "last_events": report.last_events,
-            }
-        )
 
 
 _NOT_SHOWN = ("content_hash", "segment", "segment_length", "segment_offset", "url_hash")
@@ -172,11 +157,3 @@ class ServiceProcess(View, row=status.ServiceProcess, hidden=("process",)):
     """A process that runs background services; `is_gone`: it has not reported for too long."""
 
     services: list[BackgroundService]
-
-
-def _values(job: rows.Job) -> dict[str, Any]:
-    values = {name: getattr(job, name) for name in job.__slots__}
-    values["status"] = job.shown_status
-    # the sealed secrets of a crawl are of no use to anybody but its runner
-    values["payload"] = {k: v for k, v in job.payload.items() if k != "sealed"}
-    return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ from forager.fetch.domains.service import (
     DomainChanges,
 )
 from forager.fetch.proxies import costs
-from forager.fetch.proxies.probe import ProbeResult, Trial
+from forager.fetch.proxies.probe import ProbeResult
 from forager.fetch.proxies.record import (
     DEFAULT_CURRENCY,
     CostUnit,
@@ -113,26 +112,17 @@ class DomainSettings(Order):
 
     def changes(self) -> DomainChanges:
         """The given values; null is a value too."""
-        values: dict[str, Any] = {
-            "delay": self.delay,
-            "concurrency": self.concurrency,
-            "active": self.active,
-            "per_proxy_only": self.per_proxy_only,
-            "proxy_rate": self.proxy_rate,
-            "every": interval_of(self.every),
-            "adaptive": self.adaptive,
-            "min_every": interval_of(self.min_every),
-            "max_every": interval_of(self.max_every),
-            "currency": self.currency and self.currency.upper(),
-            "proxies": self.proxies,
-            "allow_private": self.allow_private,
-            "region": self.region,
-            "render": self.render,
-            "render_urls": self.render_urls,
-        }
         names = {"min_every": "shortest", "max_every": "longest"}
-        given = {names.get(n, n): v for n, v in values.items() if n in self.model_fields_set}
+        given: dict[str, Any] = {}
+        for name in self.model_fields_set & _SETTINGS:
+            value = getattr(self, name)
+            given[names.get(name, name)] = interval_of(value) if "every" in name else value
+        if given.get("currency"):
+            given["currency"] = given["currency"].upper()
         return DomainChanges(**given)
+
+
+_SETTINGS = frozenset(DomainSettings.model_fields)
 
 
 class NewDomain(DomainSettings):
@@ -177,16 +167,10 @@ _NOT_SHOWN = ("cost_amount", "cost_currency", "cost_unit", "is_active")
 class Proxy(View, row=ProxyRecord, hidden=_NOT_SHOWN):
     """A proxy and its health; its password is never shown."""
 
-    url: str
+    url: str = Field(validation_alias="shown")
     state: ProxyState
     region: str | None = Field(description="Only workers in this region use it; null: all workers.")
     cost: Cost | None
-
-    @classmethod
-    def of(cls, record: ProxyRecord) -> Proxy:
-        values = {name: getattr(record, name) for name in record.__slots__}
-        shown = {"url": record.shown, "state": record.state, "cost": record.cost}
-        return cls.model_validate(values | shown)
 
 
 class Cost(View, row=ProxyCost):
@@ -216,11 +200,9 @@ class ProxySettings(Order):
 
     def changes(self) -> ProxyChanges:
         """The given values; null is a value too."""
-        given: dict[str, Any] = {}
-        if "region" in self.model_fields_set:
-            given["region"] = self.region
-        if "cost" in self.model_fields_set:
-            given["cost"] = None if self.cost is None else self.cost.cost()
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.cost is not None:
+            given["cost"] = self.cost.cost()
         return ProxyChanges(**given)
 
 
@@ -275,15 +257,6 @@ class TrialOrder(Order):
 class TrialResult(View, row=ProbeResult):
     url: str
     has_recovered: bool = Field(description="Whether a failed proxy is used again.")
-
-    @classmethod
-    def of(cls, trial: Trial) -> TrialResult:
-        shown = asdict(trial.result) | {
-            "url": trial.proxy.spec.shown,
-            "seconds": round(trial.result.seconds, 3),
-            "has_recovered": trial.has_recovered,
-        }
-        return cls.model_validate(shown)
 
 
 class RemovedProxy(View):

@@ -63,9 +63,8 @@ class ProductImage(View, row=record.ImageRecord, hidden=("path",)):
 
     @classmethod
     def build(cls, product_id: int, image: ImageRecord) -> ProductImage:
-        given = {name: getattr(image, name) for name in image.__slots__ if name != "path"}
         file = f"{API}/products/{product_id}/images/{image.position}"
-        return cls.model_validate({**given, "file": file if image.status == STORED else None})
+        return cls.of(image, file=file if image.status == STORED else None)
 
 
 class PriceSpan(View):
@@ -104,18 +103,15 @@ class ProductDetail(View, row=record.ProductRecord):
     extractions: list[Extraction]
 
     @classmethod
-    def of(cls, details: values.ProductDetails) -> ProductDetail:
-        product = details.product
-        given = {name: getattr(product, name) for name in product.__slots__}
-        return cls.model_validate(
-            {
-                **given,
-                "aliases": details.aliases,
-                "images": [ProductImage.build(product.id, image) for image in details.images],
-                "history": PriceSpan.model_validate(details.history),
-                "attempts": [Visit.model_validate(each) for each in details.attempts],
-                "extractions": [Extraction.model_validate(each) for each in details.extractions],
-            }
+    def build(cls, details: values.ProductDetails) -> ProductDetail:
+        product_id = details.product.id
+        return cls.of(
+            details.product,
+            aliases=details.aliases,
+            images=[ProductImage.build(product_id, image) for image in details.images],
+            history=details.history,
+            attempts=details.attempts,
+            extractions=details.extractions,
         )
 
 
@@ -161,9 +157,6 @@ class ShopOffers(View):
     items: list[ShopOffer]
 
 
-# --- all of them -------------------------------------------------------------------------------
-
-
 class ProductCounts(View):
     products: int
     priced: int
@@ -198,9 +191,9 @@ class ProductStats(View):
     problems: list[RuleCount]
 
     @classmethod
-    def of(cls, stats: values.Stats) -> ProductStats:
+    def build(cls, stats: values.Stats) -> ProductStats:
         return cls(
-            counts=ProductCounts.model_validate(stats.counts),
+            counts=ProductCounts.of(stats.counts),
             availability=_counts(stats.availability),
             currencies=_counts(stats.currencies),
             largest_domains=_counts(stats.largest_domains),

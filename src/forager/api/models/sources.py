@@ -7,7 +7,16 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from forager.api.models import LARGEST_INT, Interval, Order, PlainText, Time, View, example
+from forager.api.models import (
+    LARGEST_INT,
+    CrawlPayload,
+    Interval,
+    Order,
+    PlainText,
+    Time,
+    View,
+    example,
+)
 from forager.documents import diff as differences
 from forager.documents import generation as values
 from forager.documents.generation import Schedule, parse_cron, parse_every
@@ -31,12 +40,7 @@ class Source(View, row=values.Source, hidden=("number", "published_generation"))
     )
     active_job: UUID | None = Field(description="The job that is crawling it now.")
     is_paused: bool = Field(description="Whether that job is paused.")
-
-    @classmethod
-    def of(cls, source: values.Source) -> Source:
-        given = {name: getattr(source, name) for name in source.__slots__}
-        given["payload"] = {k: v for k, v in source.payload.items() if k != "sealed"}
-        return cls.model_validate(given)
+    payload: CrawlPayload
 
 
 class SourceDetail(Source):
@@ -45,10 +49,6 @@ class SourceDetail(Source):
     refresh_put_off: str | None = Field(
         description="Why a scheduled refresh would be delayed now: the exceeded quota of the owner."
     )
-
-    @classmethod
-    def with_lack(cls, source: values.Source, lack: str | None) -> SourceDetail:
-        return cls(**Source.of(source).model_dump(), refresh_put_off=lack)
 
 
 class Generation(View, row=values.Generation, hidden=("base_id", "id")):
@@ -62,15 +62,12 @@ class SectionChange(View, row=differences.SectionChange):
     diff: str = Field(description="A unified diff.")
 
 
-class ChangedPage(View):
-    url: str
-    title: str | None
+class ChangedPage(View, row=differences.ChangedPage):
     sections: list[SectionChange] = Field(description="Differences of changed pages, if requested.")
 
 
-class RenamedPage(View):
-    old_url: str
-    new_url: str
+class RenamedPage(View, row=differences.RenamedPage):
+    pass
 
 
 class CarriedPage(View):

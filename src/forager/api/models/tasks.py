@@ -103,18 +103,14 @@ class TaskDetail(Task):
     attempts: list[TaskAttempt]
 
     @classmethod
-    def of_report(cls, report: tasks.TaskReport) -> TaskDetail:
-        given = {
-            **Task.of(report.task).model_dump(),
-            "effective_every": report.every,
-            "next_at": report.next_at,
-            "why": report.why,
-            "attempts": [TaskAttempt.model_validate(each) for each in report.attempts],
-        }
-        return cls.model_validate(given)
-
-
-# --- tracking ----------------------------------------------------------------------------------
+    def build(cls, report: tasks.TaskReport) -> TaskDetail:
+        return cls.of(
+            report.task,
+            effective_every=report.every,
+            next_at=report.next_at,
+            why=report.why,
+            attempts=report.attempts,
+        )
 
 
 class TrackOrder(Order):
@@ -142,7 +138,14 @@ class TrackOrder(Order):
         return Terms(self.priority, every, self.popularity, self.at, self.max_retries, self.render)
 
     def requests(self) -> list[TrackRequest | BadLine]:
-        return [_request(number, item) for number, item in enumerate(self.items)]
+        texts = [
+            item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            for item in self.items
+        ]
+        return [
+            request_of(number, item, storable(text))
+            for number, (item, text) in enumerate(zip(self.items, texts, strict=True))
+        ]
 
 
 class RefusedItem(View):
@@ -153,7 +156,7 @@ class RefusedItem(View):
     text: str
 
     @classmethod
-    def of(cls, bad: BadLine) -> RefusedItem:
+    def build(cls, bad: BadLine) -> RefusedItem:
         return cls(item=bad.line, reason=render(bad.reason, as_call), text=storable(bad.text))
 
 
@@ -161,10 +164,6 @@ class TrackedTask(View):
     item: int = Field(description="Position of its URL in the list, from 0.")
     id: int
     url: str = Field(description="As given in the request.")
-
-    @classmethod
-    def build(cls, request: TrackRequest, task_id: int) -> TrackedTask:
-        return cls(item=request.line, id=task_id, url=storable(request.url))
 
 
 class TrackResult(View):
@@ -176,9 +175,6 @@ class TrackResult(View):
     bad: int
     tasks: list[TrackedTask]
     refused: list[RefusedItem]
-
-
-# --- choosing ----------------------------------------------------------------------------------
 
 
 class TaskChoice(Order):
@@ -252,20 +248,12 @@ class RecrawlResult(View):
     under_way: int = Field(description="Tasks that a worker is running already.")
     not_found: NotFoundIds = Field(default_factory=list)
 
-    @classmethod
-    def build(cls, done: tasks.Recrawled, not_found: list[int]) -> RecrawlResult:
-        return cls.model_validate(done).model_copy(update={"not_found": not_found})
-
 
 class HoldResult(View, row=holds.Held):
     """What a hold, or its end, has changed, and what is held now in all."""
 
     withdrawn: int = Field(description="Canceled in the workers.")
     not_found: NotFoundIds = Field(default_factory=list)
-
-    @classmethod
-    def build(cls, held: holds.Held, not_found: list[int]) -> HoldResult:
-        return cls.model_validate(held).model_copy(update={"not_found": not_found})
 
 
 class ChangedTasks(View):
@@ -276,9 +264,6 @@ class ChangedTasks(View):
 class RemovedTasks(View):
     removed: int
     not_found: NotFoundIds = Field(default_factory=list)
-
-
-# --- all of them -------------------------------------------------------------------------------
 
 
 class Backlog(View):
@@ -301,14 +286,3 @@ class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
     ticked_at: Time | None = Field(description="Last run of a scheduler; null: never.")
     interval: float = Field(description="Time between two runs.")
     all_hold: Hold | None
-
-    @classmethod
-    def build(cls, stats: tasks.TaskStats, interval: float) -> SchedulerState:
-        return cls(
-            interval=interval, **TaskStats.of(stats).model_dump(exclude={"counts", "backlog"})
-        )
-
-
-def _request(number: int, item: Any) -> TrackRequest | BadLine:
-    text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-    return request_of(number, item, storable(text))

@@ -12,19 +12,10 @@ from starlette.responses import Response, StreamingResponse
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
 from forager.api.models import LARGEST_BIGINT, PlainText
-from forager.api.models.crawls import (
-    CrawlOrder,
-    CrawlPreview,
-    CrawlProgress,
-    CrawlStarted,
-    CrawlTemplate,
-    KnowledgeItem,
-    SavedCrawlTemplate,
-    TemplateOrder,
-)
+from forager.api.models import crawls as views
 from forager.api.models.jobs import Job
 from forager.api.problems import InvalidFields, field_problems
-from forager.api.services import Here, Operator, Reader, Services, only_own
+from forager.api.services import Here, Operator, Reader, only_own
 from forager.api.streams import ProgressHub, progress_events
 from forager.crawl import templates
 from forager.crawl.admission import start_crawl
@@ -52,32 +43,31 @@ LastEventId = Annotated[
 ]
 
 
-@router.post("", status_code=202, response_model=CrawlStarted)
-async def start(order: CrawlOrder, caller: Operator, once: OnlyOnce) -> Response:
+@router.post("", status_code=202, response_model=views.CrawlStarted)
+async def start(order: views.CrawlOrder, caller: Operator, once: OnlyOnce) -> Response:
     """Start a crawl. A worker runs it.
 
     If the source is being crawled already, the answer names that job.
     """
     options = _options(order)
-
-    async def enqueue(here: Services) -> CrawlStarted:
-        asked = await start_crawl(
+    return await once.do(
+        lambda here: start_crawl(
             here.database,
             here.settings,
             caller,
             options,
             source=order.source,
             priority=order.priority,
-        )
-        return CrawlStarted.of(asked)
-
-    return await once.do(enqueue, status=202)
+        ),
+        views.CrawlStarted.build,
+        status=202,
+    )
 
 
 @router.post("/preview")
-async def preview(order: CrawlOrder, here: Here, caller: Operator) -> CrawlPreview:
+async def preview(order: views.CrawlOrder, here: Here, caller: Operator) -> views.CrawlPreview:
     """Return the URLs that a crawl would fetch first, and what robots.txt says about them."""
-    return CrawlPreview.of(await here.preview(caller, _options(order)))
+    return views.CrawlPreview.of(await here.preview(caller, _options(order)))
 
 
 @router.get("")
@@ -92,11 +82,11 @@ async def list_crawls(
 
 
 @router.get("/{crawl_id}")
-async def progress(crawl_id: CrawlId, here: Here, caller: Reader) -> CrawlProgress:
+async def progress(crawl_id: CrawlId, here: Here, caller: Reader) -> views.CrawlProgress:
     """Show the progress of a crawl: state, ledger, pace, time left."""
     report = await crawl_report(here.database, here.queue, crawl_id)
     only_own(caller, report.job)
-    return CrawlProgress.of(report)
+    return views.CrawlProgress.build(report)
 
 
 @router.delete("/{crawl_id}")
@@ -116,32 +106,34 @@ TemplateName = Annotated[
 @templates_router.get("")
 async def list_templates(
     here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[CrawlTemplate]:
+) -> Listed[views.CrawlTemplate]:
     """List crawl templates by name."""
     page = await templates.list_templates(here.database, caller, cursor=cursor, limit=limit)
-    return listed(page, CrawlTemplate.of)
+    return listed(page, views.CrawlTemplate.of)
 
 
 @templates_router.get("/{template}")
-async def show_template(template: TemplateName, here: Here, caller: Reader) -> CrawlTemplate:
+async def show_template(template: TemplateName, here: Here, caller: Reader) -> views.CrawlTemplate:
     """Show a crawl template."""
-    return CrawlTemplate.of(await templates.get_template(here.database, caller, template))
+    return views.CrawlTemplate.of(await templates.get_template(here.database, caller, template))
 
 
 @templates_router.put("/{template}")
 async def save_template(
-    template: TemplateName, order: TemplateOrder, here: Here, caller: Operator
-) -> SavedCrawlTemplate:
+    template: TemplateName, order: views.TemplateOrder, here: Here, caller: Operator
+) -> views.SavedCrawlTemplate:
     """Save a crawl template, or replace one. Secret headers and proxy credentials are left out."""
     given = order.model_dump(exclude_unset=True)
     saved = await templates.save_template(here.database, caller, template, given)
-    return SavedCrawlTemplate.of_saved(saved)
+    return views.SavedCrawlTemplate.of(saved.template, omitted=saved.omitted)
 
 
 @templates_router.delete("/{template}")
-async def delete_template(template: TemplateName, here: Here, caller: Operator) -> CrawlTemplate:
+async def delete_template(
+    template: TemplateName, here: Here, caller: Operator
+) -> views.CrawlTemplate:
     """Delete a crawl template. Crawls that were started from it stay."""
-    return CrawlTemplate.of(await templates.delete_template(here.database, caller, template))
+    return views.CrawlTemplate.of(await templates.delete_template(here.database, caller, template))
 
 
 EVENT_STREAM: dict[str, Any] = {
@@ -179,8 +171,8 @@ async def events(
     )
 
 
-@aliases.post("/knowledge-items/crawl", status_code=202, response_model=CrawlStarted)
-async def crawl_item(order: KnowledgeItem, caller: Operator, once: OnlyOnce) -> Response:
+@aliases.post("/knowledge-items/crawl", status_code=202, response_model=views.CrawlStarted)
+async def crawl_item(order: views.KnowledgeItem, caller: Operator, once: OnlyOnce) -> Response:
     """Start a crawl, as `POST /api/v1/crawls` does."""
     return await start(order.as_crawl(), caller, once)
 
@@ -189,7 +181,7 @@ aliases.get("/crawl-progress/{crawl_id}")(progress)
 aliases.get("/crawl-progress/{crawl_id}/events", **EVENT_STREAM)(events)
 
 
-def _options(order: CrawlOrder) -> CrawlOptions:
+def _options(order: views.CrawlOrder) -> CrawlOptions:
     try:
         return order.options()
     except ValidationError as error:

@@ -9,23 +9,16 @@ from fastapi import APIRouter, Header, Query
 from pydantic import Field
 
 from forager.api.actions import HintText
-from forager.api.limits import Cursor, Limit, Listed, listed
-from forager.api.models import LARGEST_INT, PlainText, Time, View
+from forager.api.limits import Cursor, Limit, Listed, Url, listed
+from forager.api.models import LARGEST_INT, Hexadecimal, PlainText, Time, View
 from forager.api.models.sources import CarriedPage, Number
 from forager.api.services import Here, Reader
-from forager.crawl.explain import explanation
+from forager.crawl.explain import explanation, outlook
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer
 from forager.crawl.settlement import PastOutcome
 from forager.documents.page import DocumentRow, SectionRow
-from forager.documents.reader import (
-    ReadPage,
-    as_markdown,
-    list_documents,
-    read_page,
-    read_path,
-    section_of,
-)
+from forager.documents.reader import as_markdown, list_documents, read_page, read_path, section_of
 from forager.documents.search import SearchRequest, hit
 from forager.documents.search import search as search_sections
 from forager.documents.search.hit import MAX_HITS, SectionKind, preferred_language
@@ -37,17 +30,12 @@ class Document(View, row=DocumentRow, hidden=_NOT_SHOWN):
     """One version of a page of a source."""
 
     source: str = Field(validation_alias="source_id")
-    content_hash: str = Field(description="Hash of the extracted content, in hexadecimal.")
+    content_hash: Hexadecimal = Field(description="Hash of the extracted content, in hexadecimal.")
     carried_since: Time | None = Field(
         description="Time since which the page fails; null if it does not."
     )
     carried_reason: str | None = Field(description="Why it fails.", examples=["http_500"])
     carried_times: int | None = Field(description="Refreshes in a row in which it failed.")
-
-    @classmethod
-    def of(cls, row: DocumentRow) -> Document:
-        values = {name: getattr(row, name) for name in row.__slots__}
-        return cls.model_validate({**values, "content_hash": row.content_hash.hex()})
 
 
 class Section(View, row=SectionRow):
@@ -56,11 +44,7 @@ class Section(View, row=SectionRow):
 
 class Sections(View):
     document: Document
-    items: list[Section]
-
-    @classmethod
-    def of(cls, page: ReadPage) -> Sections:
-        return cls(document=Document.of(page.document), items=_sections(page.sections))
+    items: list[Section] = Field(validation_alias="sections")
 
 
 class Reading(View):
@@ -72,15 +56,6 @@ class Reading(View):
     )
     markdown: str
     sections: list[Section]
-
-    @classmethod
-    def build(cls, page: ReadPage, sections: list[SectionRow]) -> Reading:
-        return cls(
-            document=Document.of(page.document),
-            duplicate=page.duplicate,
-            markdown=as_markdown(sections),
-            sections=_sections(sections),
-        )
 
 
 class FurtherSection(View, row=hit.FurtherSection):
@@ -115,15 +90,12 @@ class SearchAnswer(View):
     )
 
 
-class Step(View):
-    url: str
-    via: str
+class Step(View, row=explanation.Step):
+    pass
 
 
-class Check(View):
+class Check(View, row=outlook.Check):
     name: str = Field(examples=["address", "scope", "robots", "host", "budget"])
-    answer: Answer
-    words: str
 
 
 class Outlook(View):
@@ -181,16 +153,11 @@ class Explanation(View):
     task: TrackedAs | None = Field(description="Null: the URL is not tracked.")
 
 
-def _sections(rows: list[SectionRow]) -> list[Section]:
-    return [Section.model_validate(row) for row in rows]
-
-
 router = APIRouter()
 
 SourceName = Annotated[PlainText, Query(min_length=1, max_length=500)]
 AnySource = Annotated[PlainText | None, Query(min_length=1, max_length=500)]
 PathText = Annotated[PlainText, Query(max_length=8000)]
-Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
 
 
 @router.get("/documents", tags=["documents"])
@@ -228,7 +195,7 @@ async def read(
         here.database, url, source_id=source, generation=generation, user_id=caller.sees_only
     )
     sections = page.sections if section is None else section_of(page, section)
-    return Reading.build(page, sections)
+    return Reading.of(page, sections=sections, markdown=as_markdown(sections))
 
 
 @router.get("/sections", tags=["documents"])
@@ -284,9 +251,8 @@ async def search(
         limit=limit,
         cursor=cursor,
     )
-    return SearchAnswer.model_validate(
-        await search_sections(here.database, request, here.engine, here.embedder)
-    )
+    found = await search_sections(here.database, request, here.engine, here.embedder)
+    return SearchAnswer.of(found)
 
 
 @router.get("/explain", tags=["search"])

@@ -6,10 +6,20 @@ from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.limits import (
+    MAX_BULK,
+    Cursor,
+    Domain,
+    Limit,
+    Listed,
+    Offset,
+    RowId,
+    cut,
+    listed,
+)
 from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
@@ -78,15 +88,6 @@ router = APIRouter()
 # the scope is all that is asked of the caller: tasks belong to the installation
 # ruff: noqa: ARG001
 
-RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
-Domain = Annotated[
-    PlainText | None,
-    Query(
-        min_length=1,
-        max_length=300,
-        description="Only this host, its subdomains, or the domain that covers it.",
-    ),
-]
 Type = Annotated[ErrorType | None, Query(alias="type")]
 Hours = Annotated[
     float | None,
@@ -138,9 +139,6 @@ async def group_errors(
 async def show_error(error_id: RowId, here: Here, caller: Reader) -> TaskError:
     """Show one error in detail."""
     return TaskError.of(await errors.get_error(here.database, error_id))
-
-
-# --- dead letters ------------------------------------------------------------------------------
 
 
 @router.get("/dead-letters", tags=["dead letters"])

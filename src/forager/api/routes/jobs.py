@@ -11,28 +11,10 @@ from starlette.responses import Response, StreamingResponse
 from forager.access.caller import Caller
 from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
 from forager.api.models import LARGEST_BIGINT, PlainText
-from forager.api.models.jobs import (
-    BulkOrder,
-    BulkResult,
-    Job,
-    JobDetail,
-    JobEvent,
-    Moved,
-    MoveOrder,
-    PageOutcome,
-    PendingUrl,
-    PendingWork,
-    Pruned,
-    PruneOrder,
-    RetriedUrls,
-    RetryFailedOrder,
-    ServiceProcess,
-    StateCount,
-    Worker,
-)
+from forager.api.models import jobs as views
 from forager.api.problems import problem_of
 from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
-from forager.api.streams import download
+from forager.api.streams import download, file_responses
 from forager.archive.options import archive_options
 from forager.crawl.export import Export, export_stream
 from forager.crawl.options import ExportFormat
@@ -71,7 +53,7 @@ async def list_jobs(
     source: Filter = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Listed[Job]:
+) -> Listed[views.Job]:
     """List jobs, newest first."""
     page = await here.queue.list_jobs(
         statuses=status,
@@ -81,46 +63,55 @@ async def list_jobs(
         cursor=cursor,
         limit=limit,
     )
-    return listed(page, Job.of)
+    return listed(page, views.Job.of)
 
 
 @router.get("/jobs/work")
-async def work(here: Here, caller: Reader) -> PendingWork:
+async def work(here: Here, caller: Reader) -> views.PendingWork:
     """Count jobs by state, with their remaining work."""
 
-    async def count() -> PendingWork:
+    async def count() -> views.PendingWork:
         counts = await here.queue.counts(user_id=caller.sees_only)
         left = await here.queue.pending_work(user_id=caller.sees_only)
-        return PendingWork(counts=counts, pending_work=[StateCount.of(row) for row in left])
+        return views.PendingWork(
+            counts=counts, pending_work=[views.StateCount.of(row) for row in left]
+        )
 
-    found: PendingWork = await here.remembered.get(("work", caller.sees_only), count)
+    found: views.PendingWork = await here.cache.get(("work", caller.sees_only), count)
     return found
 
 
 @router.post("/jobs/bulk")
-async def move_many(order: BulkOrder, here: Here, caller: Operator) -> BulkResult:
+async def move_many(order: views.BulkOrder, here: Here, caller: Operator) -> views.BulkResult:
     """Pause, resume, cancel or retry several jobs; each has a separate result."""
     moved = await bulk.move_each(
         order.ids, lambda job_id: here.move_job(caller, job_id, order.action, order.reason)
     )
     items = [_moved(each) for each in moved]
     done = sum(item.job is not None for item in items)
-    return BulkResult(moved=done, failed=len(items) - done, items=items)
+    return views.BulkResult(moved=done, failed=len(items) - done, items=items)
 
 
 @router.post("/jobs/prune")
-async def prune(order: PruneOrder, here: Here, caller: Admin) -> Pruned:  # noqa: ARG001 - the scope
+async def prune(order: views.PruneOrder, here: Here, caller: Admin) -> views.Pruned:  # noqa: ARG001 - the scope
     """Delete finished jobs older than this, with their history; the default is a setting."""
     days = order.older_than_days
-    return Pruned(deleted=await here.queue.prune(older_than=None if days is None else days * 86400))
+    return views.Pruned(
+        deleted=await here.queue.prune(older_than=None if days is None else days * 86400)
+    )
 
 
 @router.get("/jobs/{job_id}")
-async def show(job_id: UUID, here: Here, caller: Reader) -> JobDetail:
+async def show(job_id: UUID, here: Here, caller: Reader) -> views.JobDetail:
     """Show one job in detail."""
     report = await job_report(here.database, here.queue, job_id)
     only_own(caller, report.job)
-    return JobDetail.of_report(report)
+    return views.JobDetail.of(
+        report.job,
+        total_processed=report.total_processed,
+        total_pending=report.total_pending,
+        last_events=report.last_events,
+    )
 
 
 @router.get("/jobs/{job_id}/pages")
@@ -136,7 +127,7 @@ async def pages(
     descending: bool = False,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Listed[PageOutcome]:
+) -> Listed[views.PageOutcome]:
     """List processed URLs of a job with their outcomes.
 
     Without `sort` the order has no meaning. Up to 100,000 URLs can be sorted. A page of a filtered
@@ -155,40 +146,35 @@ async def pages(
         cursor=cursor,
         limit=limit,
     )
-    return listed(page, PageOutcome.of)
+    return listed(page, views.PageOutcome.of)
 
 
 @router.get("/jobs/{job_id}/pending")
 async def pending(
     job_id: UUID, here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[PendingUrl]:
+) -> Listed[views.PendingUrl]:
     """List URLs that a job has yet to fetch, in the order in which it fetches them."""
     await here.job_of(caller, job_id)
     page = await list_pending(here.database, job_id, cursor=cursor, limit=limit)
-    return listed(page, PendingUrl.of)
+    return listed(page, views.PendingUrl.of)
 
 
 @router.get("/jobs/{job_id}/events")
 async def events(
     job_id: UUID, here: Here, caller: Reader, limit: Limit = 100, cursor: EventCursor = 0
-) -> Listed[JobEvent]:
+) -> Listed[views.JobEvent]:
     """List the history of a job, oldest first."""
     await here.job_of(caller, job_id)
     found = await here.queue.events(job_id, after=cursor, limit=limit)
     # a full page may be the last one: only the next event shows it
     more = len(found) == limit and await here.queue.events(job_id, after=found[-1].id, limit=1)
-    return listed(Page(found, str(found[-1].id) if more else None), JobEvent.of)
+    return listed(Page(found, str(found[-1].id) if more else None), views.JobEvent.of)
 
 
 @router.get(
     "/jobs/{job_id}/export",
     response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "The file, streamed while it is written.",
-            "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
-        }
-    },
+    responses=file_responses(kind for kind, _ in FILES.values()),
 )
 async def export(
     job_id: UUID,
@@ -217,36 +203,44 @@ def export_file(job_id: UUID, format_: ExportFormat) -> tuple[str, str]:
 
 
 @router.post("/jobs/{job_id}/pause")
-async def pause(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+async def pause(
+    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
+) -> views.Job:
     """Pause a job. A running job commits its progress first; until then it is pausing."""
     return await _moved_job(here, caller, job_id, Move.PAUSE, order)
 
 
 @router.post("/jobs/{job_id}/resume")
-async def resume(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+async def resume(
+    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
+) -> views.Job:
     """Continue a paused job from its last commit."""
     return await _moved_job(here, caller, job_id, Move.RESUME, order)
 
 
 @router.post("/jobs/{job_id}/cancel")
-async def cancel(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+async def cancel(
+    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
+) -> views.Job:
     """Cancel a job permanently; unpublished work is discarded."""
     return await _moved_job(here, caller, job_id, Move.CANCEL, order)
 
 
 @router.post("/jobs/{job_id}/retry")
-async def retry(job_id: UUID, here: Here, caller: Operator, order: MoveOrder | None = None) -> Job:
+async def retry(
+    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
+) -> views.Job:
     """Retry a failed job from its last commit, with all its retries."""
     return await _moved_job(here, caller, job_id, Move.RETRY, order)
 
 
 @router.post("/jobs/{job_id}/retry-failed")
 async def retry_failed(
-    job_id: UUID, here: Here, caller: Operator, order: RetryFailedOrder | None = None
-) -> RetriedUrls:
+    job_id: UUID, here: Here, caller: Operator, order: views.RetryFailedOrder | None = None
+) -> views.RetriedUrls:
     """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
     done = await here.retry_failed(caller, job_id, order.reasons if order else ())
-    return RetriedUrls(job=Job.of(done.job), urls=done.urls)
+    return views.RetriedUrls(job=views.Job.of(done.job), urls=done.urls)
 
 
 @router.get("/workers", tags=["workers"])
@@ -255,9 +249,9 @@ async def workers(
     caller: Operator,  # noqa: ARG001 - the scope
     limit: Limit = 100,
     cursor: Offset = 0,
-) -> Listed[Worker]:
+) -> Listed[views.Worker]:
     """List workers that are or recently were active."""
-    return listed(cut(await list_workers(here.database), cursor, limit), Worker.of)
+    return listed(cut(await list_workers(here.database), cursor, limit), views.Worker.of)
 
 
 @router.get("/services", tags=["workers"])
@@ -266,21 +260,21 @@ async def services(
     caller: Operator,  # noqa: ARG001 - the scope
     limit: Limit = 100,
     cursor: Offset = 0,
-) -> Listed[ServiceProcess]:
+) -> Listed[views.ServiceProcess]:
     """List background services of all processes, with state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
-    return listed(cut(found, cursor, limit), ServiceProcess.of)
+    return listed(cut(found, cursor, limit), views.ServiceProcess.of)
 
 
 async def _moved_job(
-    here: Services, caller: Caller, job_id: UUID, move: Move, order: MoveOrder | None
-) -> Job:
-    return Job.of(await here.move_job(caller, job_id, move, order.reason if order else None))
+    here: Services, caller: Caller, job_id: UUID, move: Move, order: views.MoveOrder | None
+) -> views.Job:
+    return views.Job.of(await here.move_job(caller, job_id, move, order.reason if order else None))
 
 
-def _moved(each: bulk.Moved) -> Moved:
-    return Moved(
+def _moved(each: bulk.Moved) -> views.Moved:
+    return views.Moved(
         id=each.id,
-        job=None if each.job is None else Job.of(each.job),
+        job=None if each.job is None else views.Job.of(each.job),
         problem=None if each.error is None else problem_of(each.error),
     )

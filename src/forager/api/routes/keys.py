@@ -13,12 +13,12 @@ from forager.access import keys, quotas
 from forager.access import quota as quota_rows
 from forager.access.caller import Caller, Scope
 from forager.access.key import ApiKey
-from forager.access.keys import LONGEST_LIFE, MAX_NAME, MadeKey
+from forager.access.keys import LONGEST_LIFE, MAX_NAME
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
 from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
 from forager.api.models import example as example_of
-from forager.api.services import Admin, Here, Reader, Services
+from forager.api.services import Admin, Here, Reader
 
 
 class Key(View, row=ApiKey):
@@ -32,10 +32,6 @@ class NewKey(Key):
     """A key with its text, which is shown once."""
 
     key: str = Field(examples=["fgr_0123456789ab_…"])
-
-    @classmethod
-    def of_made(cls, made: MadeKey) -> NewKey:
-        return cls.model_validate({**Key.of(made.key).model_dump(), "key": made.text})
 
 
 class KeyOrder(Order):
@@ -77,15 +73,6 @@ class Owner(View):
     active_jobs: int
     pages_today: int = Field(description="An active job counts all pages that it may still fetch.")
 
-    @classmethod
-    def build(cls, user_id: UUID, quota: quota_rows.Quota, usage: quota_rows.Usage) -> Owner:
-        return cls(
-            user_id=user_id,
-            quota=Limits.model_validate(quota),
-            active_jobs=usage.active_jobs,
-            pages_today=usage.pages_today,
-        )
-
 
 class Me(View, row=Caller):
     """The caller; without a key, a user of this machine."""
@@ -122,18 +109,18 @@ async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
     Once a key exists, every request needs one, on this machine too.
     """
     days = order.expires_in_days
-
-    async def make(here: Services) -> NewKey:
-        made = await keys.create_key(
+    return await once.do(
+        lambda here: keys.create_key(
             here.database,
             order.name,
             scope=order.scope,
             user_id=order.user_id,
             expires_in=None if days is None else days * 86400,
-        )
-        return NewKey.of_made(made)
-
-    return await once.do(make, status=201, secret=True)
+        ),
+        lambda made: NewKey.of(made.key, key=made.text),
+        status=201,
+        secret=True,
+    )
 
 
 @router.get("/keys/{key_id}")
@@ -152,11 +139,12 @@ async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
 async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
     """The quota of an owner, and its current usage."""
     quota = await quotas.get_quota(here.database, user_id)
-    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
+    usage = await quotas.get_usage(here.database, user_id)
+    return Owner.of(usage, user_id=user_id, quota=quota)
 
 
 @router.put("/owners/{user_id}/quota")
 async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
     """Set the quota of an owner; omitted limits are removed."""
-    quota = await quotas.set_quota(here.database, user_id, order.value())
-    return Owner.build(user_id, quota, await quotas.get_usage(here.database, user_id))
+    await quotas.set_quota(here.database, user_id, order.value())
+    return await owner(user_id, here, caller)

@@ -14,8 +14,7 @@ from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview
 from forager.parsers import rollouts
 from forager.parsers.overview import overview
-from forager.parsers.pattern import VersionRate
-from forager.parsers.rates import list_rates, share
+from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import roll_back, roll_out
 
@@ -41,15 +40,8 @@ class BrokenParser(View):
 
 
 class Parsers(View):
-    items: list[Parser]
+    items: list[Parser] = Field(validation_alias="parsers")
     broken: list[BrokenParser]
-
-    @classmethod
-    def of(cls, found: parser_overview.Overview) -> Parsers:
-        return cls(
-            items=[Parser.model_validate(each) for each in found.parsers],
-            broken=[BrokenParser.model_validate(each) for each in found.broken],
-        )
 
 
 class ParserRate(View):
@@ -63,19 +55,6 @@ class ParserRate(View):
     recent_rate: float | None
     week_pages: int
     week_rate: float | None
-
-    @classmethod
-    def of(cls, rate: VersionRate) -> ParserRate:
-        return cls(
-            domain=rate.domain,
-            parser=rate.parser,
-            version=rate.version,
-            role=rate.role,
-            recent_pages=rate.recent_pages,
-            recent_rate=share(rate.recent_good, rate.recent_pages),
-            week_pages=rate.week_pages,
-            week_rate=share(rate.week_good, rate.week_pages),
-        )
 
 
 class RolloutOrder(Order):
@@ -96,9 +75,6 @@ class Rollout(View, row=rollouts.Rollout):
     missing_on: list[str] = Field(
         description="Running workers that do not have the rolled-out version installed."
     )
-
-
-# --- backtests ---------------------------------------------------------------------------------
 
 
 class BacktestOrder(Order):
@@ -122,18 +98,8 @@ class BacktestVersion(View):
     version: str
     rate: float | None
     outcomes: dict[str, int]
-    milliseconds_per_page: float | None
+    milliseconds_per_page: float | None = Field(validation_alias="milliseconds")
     errors: list[ReadingError]
-
-    @classmethod
-    def of(cls, report: tests.VersionReport) -> BacktestVersion:
-        return cls(
-            version=report.version,
-            rate=report.rate,
-            outcomes=dict(report.outcomes),
-            milliseconds_per_page=report.milliseconds,
-            errors=[ReadingError.model_validate(each) for each in report.errors],
-        )
 
 
 class BacktestExample(View, row=tests.Example):
@@ -154,20 +120,6 @@ class BacktestReport(View):
     old: BacktestVersion
     new: BacktestVersion
     fields: dict[str, BacktestField]
-
-    @classmethod
-    def of(cls, report: tests.Backtest) -> BacktestReport:
-        return cls(
-            parser=report.parser,
-            pages=report.pages,
-            unreadable=report.unreadable,
-            truncated=report.truncated,
-            old=BacktestVersion.of(report.old),
-            new=BacktestVersion.of(report.new),
-            fields={
-                name: BacktestField.model_validate(each) for name, each in report.fields.items()
-            },
-        )
 
 
 router = APIRouter(prefix="/parsers", tags=["parsers"])

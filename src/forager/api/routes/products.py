@@ -11,22 +11,17 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
-from forager.api.limits import Cursor, Limit, Listed, analyse, listed
-from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Moment, PlainText, Time, View
-from forager.api.models.products import (
-    Audit,
-    PriceChange,
-    PriceMove,
-    PriceMoves,
-    Product,
-    ProductDetail,
-    ProductList,
-    ProductStats,
-    ShopOffer,
-    ShopOffers,
-)
+from forager.api.limits import Cursor, DomainOrEmpty, Limit, Listed, RowId, Url, analyse, listed
+from forager.api.models import LARGEST_INT, Moment, PlainText, Time, View
+from forager.api.models import products as views
 from forager.api.services import Here, Operator, Reader, Services
-from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, image_answer
+from forager.api.streams import (
+    IMAGE_TYPES,
+    MEDIA_TYPES,
+    download,
+    file_responses,
+    image_response,
+)
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
@@ -45,11 +40,10 @@ router = APIRouter(prefix="/products", tags=["products"])
 # the scope is all that is asked of the caller: products belong to the installation
 # ruff: noqa: ARG001
 
-ProductId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
+ProductId = RowId
 Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
 Text = Annotated[PlainText | None, Query(max_length=1000)]
 Since = Annotated[Moment | None, Query(description="UTC without a zone.")]
-Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
 
 
 def _filters(
@@ -64,13 +58,7 @@ def _filters(
     category: Annotated[
         Text, Query(description="Only categories that contain this: `Shoes`, `Men > Shoes`.")
     ] = None,
-    domain: Annotated[
-        PlainText | None,
-        Query(
-            max_length=300,
-            description="Only this host, its subdomains, or the domain that covers it.",
-        ),
-    ] = None,
+    domain: DomainOrEmpty = None,
     changed_since: Since = None,
     has_problems: Annotated[
         bool | None, Query(description="Only products with, or without, problems.")
@@ -115,7 +103,7 @@ async def list_products(
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> ProductList:
+) -> views.ProductList:
     """List products that match all filters, newest first; with `q`, sorted by relevance."""
     if q is not None and order is not None:
         raise InvalidInput(
@@ -126,8 +114,8 @@ async def list_products(
         found = await search_products(
             here.database, q, wanted, cursor=cursor, limit=limit, engine=here.engine
         )
-        return ProductList(
-            items=[Product.of(each) for each in found.items],
+        return views.ProductList(
+            items=[views.Product.of(each) for each in found.items],
             next_cursor=found.next_cursor,
             capped=found.capped,
             note=found.note,
@@ -135,24 +123,24 @@ async def list_products(
     page = await products.list_products(
         here.database, wanted, order=order or Order.NEWEST, cursor=cursor, limit=limit
     )
-    items = [Product.of(each) for each in page.items]
-    return ProductList(items=items, next_cursor=page.next_cursor, capped=False, note=None)
+    items = [views.Product.of(each) for each in page.items]
+    return views.ProductList(items=items, next_cursor=page.next_cursor, capped=False, note=None)
 
 
 @router.get("/stats")
-async def stats(here: Here, caller: Reader) -> ProductStats:
+async def stats(here: Here, caller: Reader) -> views.ProductStats:
     """Show statistics of all products."""
-    return ProductStats.of(await here.product_stats())
+    return views.ProductStats.build(await here.product_stats())
 
 
 @router.get("/changes")
 async def changes(
     here: Here, caller: Reader, wanted: Wanted, since: Since = None, limit: Limit = 20
-) -> PriceMoves:
+) -> views.PriceMoves:
     """List the largest price changes in percent since a given time."""
     start = since or datetime.now(UTC) - timedelta(days=7)
     found = await largest_changes(here.database, start, wanted, limit=limit)
-    return PriceMoves(items=[PriceMove.of(each) for each in found])
+    return views.PriceMoves(items=[views.PriceMove.of(each) for each in found])
 
 
 @router.get("/offers")
@@ -160,41 +148,30 @@ async def offers_by_gtin(
     here: Here,
     caller: Reader,
     gtin: Annotated[PlainText, Query(min_length=8, max_length=40, examples=["4006381333931"])],
-) -> ShopOffers:
+) -> views.ShopOffers:
     """Compare the offers of one article in all shops by its GTIN, cheapest first."""
     if gtin_of(gtin) is None:
         raise InvalidInput("this is not a GTIN")
     return await _offers(here, gtin)
 
 
-async def _offers(here: Services, which: str) -> ShopOffers:
+async def _offers(here: Services, which: str) -> views.ShopOffers:
     found = await compare_offers(here.database, which)
-    return ShopOffers(items=[ShopOffer.of(each) for each in found])
+    return views.ShopOffers(items=[views.ShopOffer.of(each) for each in found])
 
 
 @router.get("/by-url")
-async def show_by_url(url: Url, here: Here, caller: Reader) -> ProductDetail:
+async def show_by_url(url: Url, here: Here, caller: Reader) -> views.ProductDetail:
     """Show a product by the URL of its page."""
     if url.strip().isdigit():
         raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("products show")))
-    return ProductDetail.of(await products.show_product(here.database, url))
-
-
-# --- files -------------------------------------------------------------------------------------
+    return views.ProductDetail.build(await products.show_product(here.database, url))
 
 
 @router.get(
     "/export",
     response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "The file, as it is being made.",
-            "content": {
-                kind.partition(";")[0]: {"schema": {"type": "string"}}
-                for kind in MEDIA_TYPES.values()
-            },
-        }
-    },
+    responses=file_responses(kind.partition(";")[0] for kind in MEDIA_TYPES.values()),
 )
 async def export(
     here: Here,
@@ -227,32 +204,26 @@ async def export(
     return await download(parts, f"products.{format_}", MEDIA_TYPES[format_])
 
 
-# --- the audit ---------------------------------------------------------------------------------
-
-
 @router.get("/audit")
-async def show_audit(here: Here, caller: Reader) -> Audit:
+async def show_audit(here: Here, caller: Reader) -> views.Audit:
     """Show the findings of the last audit; workers run one every day."""
-    return Audit.of(await last_audit(here.database))
+    return views.Audit.of(await last_audit(here.database))
 
 
 @router.post("/audit")
-async def run_audit(here: Here, caller: Operator) -> Audit:
+async def run_audit(here: Here, caller: Operator) -> views.Audit:
     """Check the catalog for contradictory or stale data now, and return the findings."""
-    return Audit.of(await here.audit())
-
-
-# --- one ---------------------------------------------------------------------------------------
+    return views.Audit.of(await here.audit())
 
 
 @router.get("/{product_id}")
-async def show(product_id: ProductId, here: Here, caller: Reader) -> ProductDetail:
+async def show(product_id: ProductId, here: Here, caller: Reader) -> views.ProductDetail:
     """Show all data of one product, with the confidence of each field."""
-    return ProductDetail.of(await products.show_product(here.database, str(product_id)))
+    return views.ProductDetail.build(await products.show_product(here.database, str(product_id)))
 
 
 @router.get("/{product_id}/offers")
-async def offers(product_id: ProductId, here: Here, caller: Reader) -> ShopOffers:
+async def offers(product_id: ProductId, here: Here, caller: Reader) -> views.ShopOffers:
     """Compare the offers of the same article in all shops, cheapest first."""
     return await _offers(here, str(product_id))
 
@@ -273,12 +244,12 @@ async def history(
     since: Since = None,
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> Listed[PriceChange]:
+) -> Listed[views.PriceChange]:
     """Show the price history of a product, newest change first."""
     page = await price_history(
         here.database, str(product_id), variant=variant, since=since, cursor=cursor, limit=limit
     )
-    return listed(page, PriceChange.of)
+    return listed(page, views.PriceChange.of)
 
 
 @router.get(
@@ -305,7 +276,7 @@ async def image(
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """Download a stored image of a product."""
-    return await image_answer(here, product_id, position, if_none_match)
+    return await image_response(here, product_id, position, if_none_match)
 
 
 class AnalyticsQuery(View):

@@ -10,26 +10,16 @@ from starlette.responses import Response, StreamingResponse
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import Cursor, Limit, Listed, listed
 from forager.api.models import PlainText
+from forager.api.models import sources as views
 from forager.api.models.crawls import CrawlStarted
-from forager.api.models.sources import (
-    Deleted,
-    Diff,
-    Generation,
-    Number,
-    PublishOrder,
-    RollbackOrder,
-    ScheduleOrder,
-    Source,
-    SourceChanges,
-    SourceDetail,
-)
 from forager.api.services import Here, Operator, Reader, Services
-from forager.api.streams import download
+from forager.api.streams import download, file_responses
 from forager.crawl.admission import lack_for_refresh, start_refresh
 from forager.documents import publication, sources
 from forager.documents.diff import MAX_CHANGES, diff_generations
 from forager.documents.export import PageFormat, export_parts, open_export
 from forager.documents.generation import Schedule
+from forager.jobs.queue import Enqueued
 
 router = APIRouter(prefix="/sources", tags=["sources"])
 
@@ -45,74 +35,76 @@ SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["do
 @router.get("")
 async def list_sources(
     here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[Source]:
+) -> Listed[views.Source]:
     """List sources by name."""
     page = await sources.list_sources(
         here.database, user_id=caller.sees_only, cursor=cursor, limit=limit
     )
-    return listed(page, Source.of)
+    return listed(page, views.Source.of)
 
 
 @router.get("/{source_id}")
-async def show(source_id: SourceId, here: Here, caller: Reader) -> SourceDetail:
+async def show(source_id: SourceId, here: Here, caller: Reader) -> views.SourceDetail:
     """Show a source."""
     source = await here.source_of(caller, source_id)
     lack = await lack_for_refresh(here.database, source)
-    return SourceDetail.with_lack(source, lack.message if lack else None)
+    return views.SourceDetail.of(source, refresh_put_off=lack.message if lack else None)
 
 
 @router.patch("/{source_id}")
 async def change(
-    source_id: SourceId, changes: SourceChanges, here: Here, caller: Operator
-) -> Source:
+    source_id: SourceId, changes: views.SourceChanges, here: Here, caller: Operator
+) -> views.Source:
     """Set the number of generations to keep, and the limits of the quality gate."""
     await here.source_of(caller, source_id)
-    return Source.of(await sources.set_limits(here.database, source_id, **changes.model_dump()))
+    return views.Source.of(
+        await sources.set_limits(here.database, source_id, **changes.model_dump())
+    )
 
 
 @router.delete("/{source_id}")
-async def delete(source_id: SourceId, here: Here, caller: Operator) -> Deleted:
+async def delete(source_id: SourceId, here: Here, caller: Operator) -> views.Deleted:
     """Delete a source with all its generations."""
     await here.source_of(caller, source_id)
     await sources.delete_source(here.database, source_id)
-    return Deleted(source=source_id)
+    return views.Deleted(source=source_id)
 
 
 @router.post("/{source_id}/refresh", status_code=202, response_model=CrawlStarted)
 async def refresh(source_id: SourceId, caller: Operator, once: OnlyOnce) -> Response:
     """Crawl a source again with the options of its last crawl."""
 
-    async def start(here: Services) -> CrawlStarted:
+    async def start(here: Services) -> Enqueued:
         source = await here.source_of(caller, source_id)
-        return CrawlStarted.of(await start_refresh(here.database, here.settings, caller, source))
+        return await start_refresh(here.database, here.settings, caller, source)
 
-    return await once.do(start, status=202)
+    return await once.do(start, CrawlStarted.build, status=202)
 
 
 @router.put("/{source_id}/schedule")
 async def schedule(
-    source_id: SourceId, order: ScheduleOrder, here: Here, caller: Operator
-) -> Source:
+    source_id: SourceId, order: views.ScheduleOrder, here: Here, caller: Operator
+) -> views.Source:
     """Set when a source is refreshed; an empty body turns the schedule off."""
     await here.source_of(caller, source_id)
-    return Source.of(await sources.set_schedule(here.database, source_id, order.schedule()))
+    return views.Source.of(await sources.set_schedule(here.database, source_id, order.schedule()))
 
 
 @router.delete("/{source_id}/schedule")
-async def unschedule(source_id: SourceId, here: Here, caller: Operator) -> Source:
+async def unschedule(source_id: SourceId, here: Here, caller: Operator) -> views.Source:
     """Turn off the schedule of a source."""
     await here.source_of(caller, source_id)
-    return Source.of(await sources.set_schedule(here.database, source_id, Schedule()))
+    return views.Source.of(await sources.set_schedule(here.database, source_id, Schedule()))
 
 
 @router.get("/{source_id}/generations")
 async def generations(
     source_id: SourceId, here: Here, caller: Reader, limit: Limit = 20, cursor: Cursor = None
-) -> Listed[Generation]:
+) -> Listed[views.Generation]:
     """List the generations of a source, newest first."""
     await here.source_of(caller, source_id)
     page = await sources.list_generations(here.database, source_id, cursor=cursor, limit=limit)
-    return listed(page, Generation.of)
+    return listed(page, views.Generation.of)
 
 
 @router.get("/{source_id}/diff")
@@ -121,31 +113,28 @@ async def diff(
     here: Here,
     caller: Reader,
     old: Annotated[
-        Number | None, Query(description="The generation that `new` is based on, by default.")
+        views.Number | None, Query(description="The generation that `new` is based on, by default.")
     ] = None,
-    new: Annotated[Number | None, Query(description="The published generation by default.")] = None,
+    new: Annotated[
+        views.Number | None, Query(description="The published generation by default.")
+    ] = None,
     sections: Annotated[bool, Query(description="Include the changed sections as diffs.")] = False,
     limit: Annotated[
         int, Query(ge=1, le=MAX_CHANGES, description="Maximum number of pages.")
     ] = 1000,
-) -> Diff:
+) -> views.Diff:
     """Compare two generations of a source."""
     await here.source_of(caller, source_id)
     found = await diff_generations(
         here.database, source_id, old, new, with_sections=sections, limit=limit
     )
-    return Diff.model_validate(found)
+    return views.Diff.model_validate(found)
 
 
 @router.get(
     "/{source_id}/export",
     response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "The file, as it is being made.",
-            "content": {kind: {"schema": {"type": "string"}} for kind, _ in FILES.values()},
-        }
-    },
+    responses=file_responses(kind for kind, _ in FILES.values()),
 )
 async def export(
     source_id: SourceId,
@@ -153,7 +142,7 @@ async def export(
     caller: Reader,
     format_: Annotated[PageFormat, Query(alias="format")] = PageFormat.MARKDOWN,
     generation: Annotated[
-        Number | None, Query(description="The published generation by default.")
+        views.Number | None, Query(description="The published generation by default.")
     ] = None,
 ) -> Response:
     """Export the pages of a source: JSON lines with markdown, llms.txt or llms-full.txt."""
@@ -165,20 +154,22 @@ async def export(
 
 @router.post("/{source_id}/publish")
 async def publish(
-    source_id: SourceId, here: Here, caller: Operator, order: PublishOrder | None = None
-) -> Generation:
+    source_id: SourceId, here: Here, caller: Operator, order: views.PublishOrder | None = None
+) -> views.Generation:
     """Publish a generation."""
     await here.source_of(caller, source_id)
-    order = order or PublishOrder()
+    order = order or views.PublishOrder()
     done = await publication.publish(here.database, source_id, order.generation, force=order.force)
-    return Generation.of(done)
+    return views.Generation.of(done)
 
 
 @router.post("/{source_id}/rollback")
 async def rollback(
-    source_id: SourceId, here: Here, caller: Operator, order: RollbackOrder | None = None
-) -> Generation:
+    source_id: SourceId, here: Here, caller: Operator, order: views.RollbackOrder | None = None
+) -> views.Generation:
     """Publish an older generation again."""
     await here.source_of(caller, source_id)
-    wanted = order or RollbackOrder()
-    return Generation.of(await publication.roll_back(here.database, source_id, wanted.generation))
+    wanted = order or views.RollbackOrder()
+    return views.Generation.of(
+        await publication.roll_back(here.database, source_id, wanted.generation)
+    )

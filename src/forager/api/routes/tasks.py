@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from forager.access.caller import Scope
 from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import Cursor, Limit, Listed, listed
-from forager.api.models import LARGEST_BIGINT, PlainText, interval_of
-from forager.api.models.tasks import (
-    ChangedTasks,
-    ChosenTerms,
-    HoldResult,
-    RecrawlResult,
-    RefusedItem,
-    RemovedTasks,
-    SchedulerState,
-    Task,
-    TaskChoice,
-    TaskDetail,
-    TaskStats,
-    TaskTerms,
-    TrackedTask,
-    TrackOrder,
-    TrackResult,
-)
+from forager.api.limits import Cursor, DomainOrEmpty, Limit, Listed, RowId, Url, listed
+from forager.api.models import PlainText, interval_of
+from forager.api.models import tasks as views
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Here, Operator, Reader, Services
 from forager.api.streams import response_file
 from forager.errors import InvalidInput
+from forager.extract.text import storable
 from forager.hints import Hint, action, render
 from forager.tasks.archived_page import visited_page
+from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.tracking_request import BadLine, TrackRequest
@@ -44,12 +31,11 @@ router = APIRouter(tags=["tasks"])
 # the scope is all that is asked of the caller: tasks belong to the installation
 # ruff: noqa: ARG001
 
-TaskId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
-Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]
+TaskId = RowId
 
 
-@router.post("/tasks", status_code=201, response_model=TrackResult)
-async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response:
+@router.post("/tasks", status_code=201, response_model=views.TrackResult)
+async def track(order: views.TrackOrder, caller: Operator, once: OnlyOnce) -> Response:
     """Track up to 10,000 URLs. Given options also apply to URLs that are tracked already.
 
     Items that cannot be tracked are named with the reason, and the others are tracked; if none
@@ -59,7 +45,7 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
         caller.require(Scope.ADMIN)
     requests, terms = order.requests(), order.terms()
 
-    async def add(here: Services) -> TrackResult:
+    async def add(here: Services) -> views.TrackResult:
         refused: list[BadLine] = []
         tracked = await here.tasks.track_requests(
             requests,
@@ -71,23 +57,20 @@ async def track(order: TrackOrder, caller: Operator, once: OnlyOnce) -> Response
         refused.sort(key=lambda bad: bad.line)
         if not tracked.kept:
             raise InvalidFields([_field(bad) for bad in refused])
-        return TrackResult(
-            added=tracked.added,
-            known=tracked.known,
-            updated=tracked.updated,
-            bad=tracked.bad,
-            tasks=await _tasks_of(here, requests),
-            refused=[RefusedItem.of(bad) for bad in refused],
-        )
+        tasks = await _tasks_of(here, requests)
+        items = [views.RefusedItem.build(bad) for bad in refused]
+        return views.TrackResult.of(tracked, tasks=tasks, refused=items)
 
-    return await once.do(add, status=201)
+    return await once.do(add, views.TrackResult.of, status=201)
 
 
-async def _tasks_of(here: Services, requests: list[TrackRequest | BadLine]) -> list[TrackedTask]:
+async def _tasks_of(
+    here: Services, requests: list[TrackRequest | BadLine]
+) -> list[views.TrackedTask]:
     kept = [request for request in requests if isinstance(request, TrackRequest)]
     ids = await here.tasks.ids_of([request.url for request in kept])
     return [
-        TrackedTask.build(request, task_id)
+        views.TrackedTask(item=request.line, id=task_id, url=storable(request.url))
         for request, task_id in zip(kept, ids, strict=True)
         if task_id is not None
     ]
@@ -97,21 +80,12 @@ def _field(bad: BadLine) -> FieldProblem:
     return FieldProblem(field=f"body.items.{bad.line}", message=render(bad.reason, as_call))
 
 
-# --- looking -----------------------------------------------------------------------------------
-
-
 @router.get("/tasks")
 async def list_tasks(
     here: Here,
     caller: Reader,
     status: Annotated[list[TaskStatus] | None, Query(max_length=20)] = None,
-    domain: Annotated[
-        PlainText | None,
-        Query(
-            max_length=300,
-            description="Only this host, its subdomains, or the domain that covers it.",
-        ),
-    ] = None,
+    domain: DomainOrEmpty = None,
     url: Annotated[
         PlainText | None,
         Query(max_length=2000, description="Only URLs that contain this; * matches anything."),
@@ -123,34 +97,36 @@ async def list_tasks(
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Listed[Task]:
+) -> Listed[views.Task]:
     """List tasks, newest first."""
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
-    return listed(await here.tasks.list_tasks(chosen, cursor=cursor, limit=limit), Task.of)
+    return listed(await here.tasks.list_tasks(chosen, cursor=cursor, limit=limit), views.Task.of)
 
 
 @router.get("/tasks/stats")
-async def stats(here: Here, caller: Reader) -> TaskStats:
+async def stats(here: Here, caller: Reader) -> views.TaskStats:
     """Count tasks by state, and list domains with waiting work."""
-    return TaskStats.of(await here.task_stats())
+    return views.TaskStats.of(await here.task_stats())
 
 
 @router.get("/scheduler", tags=["scheduler"])
-async def scheduler(here: Here, caller: Reader) -> SchedulerState:
+async def scheduler(here: Here, caller: Reader) -> views.SchedulerState:
     """Show whether due tasks are dispatched to the workers."""
-    return SchedulerState.build(await here.task_stats(), here.settings.scheduler_interval)
+    return views.SchedulerState.of(
+        await here.task_stats(), interval=here.settings.scheduler_interval
+    )
 
 
 @router.get("/tasks/by-url")
-async def show_by_url(url: Url, here: Here, caller: Reader) -> TaskDetail:
+async def show_by_url(url: Url, here: Here, caller: Reader) -> views.TaskDetail:
     """Show a task by its URL."""
     if url.isdecimal():
         raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("tasks show")))
-    return TaskDetail.of_report(await here.tasks.report(url))
+    return views.TaskDetail.build(await here.tasks.report(url))
 
 
 @router.get("/tasks/{task_id}")
-async def show(task_id: TaskId, here: Here, caller: Reader) -> TaskDetail:
+async def show(task_id: TaskId, here: Here, caller: Reader) -> views.TaskDetail:
     """Show a task: its next visit, why it is not running now, and its last attempts."""
     return await _detail(here, task_id)
 
@@ -172,106 +148,106 @@ async def read_page(task_id: TaskId, here: Here, caller: Operator, visit: Visit 
     return response_file(saved.body, f"task-{task_id}-visit-{visit}.html")
 
 
-# --- steering many -----------------------------------------------------------------------------
-
-
 @router.post("/tasks/recrawl")
-async def recrawl_many(choice: TaskChoice, here: Here, caller: Operator) -> RecrawlResult:
+async def recrawl_many(
+    choice: views.TaskChoice, here: Here, caller: Operator
+) -> views.RecrawlResult:
     """Crawl tasks now, before the others of the same domain and priority."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RecrawlResult.build(await here.tasks.recrawl(chosen), unknown)
+    return views.RecrawlResult.of(await here.tasks.recrawl(chosen), not_found=unknown)
 
 
 @router.post("/tasks/pause")
-async def pause_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+async def pause_many(choice: views.TaskChoice, here: Here, caller: Operator) -> views.HoldResult:
     """Pause all tasks, the tasks of a domain, or selected tasks. In-progress work is finished."""
-    chosen = choice.selection()
-    unknown = await here.tasks.unknown(chosen)
-    return HoldResult.build(await here.holds.pause(chosen), unknown)
+    return await _hold(here, choice, here.holds.pause)
 
 
 @router.post("/tasks/stop")
-async def stop_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+async def stop_many(choice: views.TaskChoice, here: Here, caller: Operator) -> views.HoldResult:
     """Pause, and cancel in-progress work."""
-    chosen = choice.selection()
-    unknown = await here.tasks.unknown(chosen)
-    return HoldResult.build(await here.holds.stop(chosen), unknown)
+    return await _hold(here, choice, here.holds.stop)
 
 
 @router.post("/tasks/resume")
-async def resume_many(choice: TaskChoice, here: Here, caller: Operator) -> HoldResult:
+async def resume_many(choice: views.TaskChoice, here: Here, caller: Operator) -> views.HoldResult:
     """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
+    return await _hold(here, choice, here.holds.resume)
+
+
+async def _hold(
+    here: Services, choice: views.TaskChoice, move: Callable[[Selection], Awaitable[Held]]
+) -> views.HoldResult:
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return HoldResult.build(await here.holds.resume(chosen), unknown)
+    return views.HoldResult.of(await move(chosen), not_found=unknown)
 
 
 @router.patch("/tasks")
-async def set_many(order: ChosenTerms, here: Here, caller: Operator) -> ChangedTasks:
+async def set_many(order: views.ChosenTerms, here: Here, caller: Operator) -> views.ChangedTasks:
     """Change the priority or the interval of tasks."""
     chosen = order.selection()
     unknown = await here.tasks.unknown(chosen)
-    return ChangedTasks(changed=await _set(here, chosen, order), not_found=unknown)
+    return views.ChangedTasks(changed=await _set(here, chosen, order), not_found=unknown)
 
 
 @router.post("/tasks/remove")
-async def remove_many(choice: TaskChoice, here: Here, caller: Operator) -> RemovedTasks:
+async def remove_many(choice: views.TaskChoice, here: Here, caller: Operator) -> views.RemovedTasks:
     """Stop tracking. Products, their history and the archive are kept."""
     chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
-    return RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
-
-
-# --- steering one ------------------------------------------------------------------------------
+    return views.RemovedTasks(removed=await here.tasks.remove(chosen), not_found=unknown)
 
 
 @router.patch("/tasks/{task_id}")
-async def set_one(task_id: TaskId, order: TaskTerms, here: Here, caller: Operator) -> TaskDetail:
+async def set_one(
+    task_id: TaskId, order: views.TaskTerms, here: Here, caller: Operator
+) -> views.TaskDetail:
     """Change the priority or the interval of a task; an interval counts from the last visit."""
     await _set(here, _only(task_id), order)
     return await _detail(here, task_id)
 
 
 @router.delete("/tasks/{task_id}")
-async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> RemovedTasks:
+async def remove_one(task_id: TaskId, here: Here, caller: Operator) -> views.RemovedTasks:
     """Stop tracking a URL. Its product, history and archived pages are kept."""
-    return RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
+    return views.RemovedTasks(removed=await here.tasks.remove(_only(task_id)))
 
 
 @router.post("/tasks/{task_id}/recrawl")
-async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+async def recrawl_one(task_id: TaskId, here: Here, caller: Operator) -> views.TaskDetail:
     """Recrawl a task now; one in progress continues."""
     await here.tasks.recrawl(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/pause")
-async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+async def pause_one(task_id: TaskId, here: Here, caller: Operator) -> views.TaskDetail:
     """Pause a task. In-progress work is finished."""
     await here.holds.pause(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/stop")
-async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+async def stop_one(task_id: TaskId, here: Here, caller: Operator) -> views.TaskDetail:
     """Pause a task, and cancel it if it is in progress."""
     await here.holds.stop(_only(task_id))
     return await _detail(here, task_id)
 
 
 @router.post("/tasks/{task_id}/resume")
-async def resume_one(task_id: TaskId, here: Here, caller: Operator) -> TaskDetail:
+async def resume_one(task_id: TaskId, here: Here, caller: Operator) -> views.TaskDetail:
     """End the hold on a task; holds on its domain or on all tasks stay."""
     await here.holds.resume(_only(task_id))
     return await _detail(here, task_id)
 
 
-async def _detail(here: Services, task_id: int) -> TaskDetail:
-    return TaskDetail.of_report(await here.tasks.report(str(task_id)))
+async def _detail(here: Services, task_id: int) -> views.TaskDetail:
+    return views.TaskDetail.build(await here.tasks.report(str(task_id)))
 
 
-async def _set(here: Services, chosen: Selection, terms: TaskTerms) -> int:
+async def _set(here: Services, chosen: Selection, terms: views.TaskTerms) -> int:
     return await here.tasks.set_terms(
         chosen,
         priority=terms.priority,

@@ -9,22 +9,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import MAX_BULK, Cursor, Limit, Listed, listed
-from forager.api.models import (
-    LARGEST_BIGINT,
-    Moment,
-    Order,
-    PlainText,
-    Reason,
-    Time,
-    View,
-    example,
-)
+from forager.api.limits import MAX_BULK, Cursor, Domain, Limit, Listed, RowId, listed
+from forager.api.models import LARGEST_BIGINT, Moment, Order, PlainText, Reason, Time, View, example
 from forager.api.models.products import AlertOrder, AlertRule
-from forager.api.services import Admin, Here, Operator, Reader, Services
+from forager.api.services import Admin, Here, Operator, Reader
 from forager.errors import InvalidInput
 from forager.products import alerts
-from forager.webhooks import service as values
 from forager.webhooks import webhook
 from forager.webhooks.delivery import message_content, send_test
 from forager.webhooks.events import EventKind, list_events
@@ -33,6 +23,7 @@ from forager.webhooks.service import (
     MAX_URL,
     SHORTEST_SECRET,
     DeliveryState,
+    Issued,
     NewWebhook,
     WebhookChanges,
 )
@@ -67,9 +58,8 @@ class IssuedWebhook(Webhook):
     secret: str | None = Field(examples=["fgs_…"], description="Null for an e-mail address.")
 
     @classmethod
-    def of_issued(cls, issued: values.Issued) -> Self:
-        shown = Webhook.of(issued.webhook).model_dump()
-        return cls.model_validate({**shown, "secret": issued.secret})
+    def build(cls, issued: Issued) -> Self:
+        return cls.of(issued.webhook, secret=issued.secret)
 
 
 class ChangedWebhook(IssuedWebhook):
@@ -174,12 +164,6 @@ class DeliveryDetails(Delivery):
         description="Responses to the last three attempts, newest first."
     )
 
-    @classmethod
-    def of_message(cls, found: webhook.Delivery, event: webhook.EventContent | None) -> Self:
-        payload = None if event is None else message_content(event)
-        shown = Delivery.of(found).model_dump()
-        return cls.model_validate({**shown, "payload": payload, "responses": found.responses})
-
 
 class TestResult(View):
     """The response to a test message."""
@@ -204,9 +188,7 @@ router = APIRouter()
 # endpoints only need the scope of the caller
 # ruff: noqa: ARG001
 
-RuleId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 MessageId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT, description="ID of the message.")]
-WebhookId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 
 
 @router.get("/events", tags=["events"])
@@ -214,14 +196,7 @@ async def events(
     here: Here,
     caller: Reader,
     kind: EventKind | None = None,
-    domain: Annotated[
-        PlainText | None,
-        Query(
-            min_length=1,
-            max_length=300,
-            description="Only this host, its subdomains, or the domain that covers it.",
-        ),
-    ] = None,
+    domain: Domain = None,
     product_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
     since: Annotated[
         Moment | None, Query(description="Only events from this time on; UTC without a zone.")
@@ -242,9 +217,6 @@ async def events(
     return listed(page, CatalogEvent.of)
 
 
-# --- alert rules -------------------------------------------------------------------------------
-
-
 @router.get("/alerts", tags=["alerts"])
 async def list_alerts(
     here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
@@ -256,20 +228,16 @@ async def list_alerts(
 @router.post("/alerts", status_code=201, response_model=AlertRule, tags=["alerts"])
 async def add_alert(order: AlertOrder, caller: Operator, once: OnlyOnce) -> Response:
     """Add an alert rule: offers that meet it from now on are `product.alert` events."""
-
-    async def make(here: Services) -> AlertRule:
-        return AlertRule.of(await alerts.add_alert(here.database, order.new()))
-
-    return await once.do(make, status=201)
+    new = order.new()
+    return await once.do(
+        lambda here: alerts.add_alert(here.database, new), AlertRule.of, status=201
+    )
 
 
 @router.delete("/alerts/{rule_id}", tags=["alerts"])
-async def delete_alert(rule_id: RuleId, here: Here, caller: Operator) -> AlertRule:
+async def delete_alert(rule_id: RowId, here: Here, caller: Operator) -> AlertRule:
     """Delete an alert rule. Its past events stay."""
     return AlertRule.of(await alerts.delete_alert(here.database, rule_id))
-
-
-# --- webhooks ----------------------------------------------------------------------------------
 
 
 @router.get("/webhooks", tags=["webhooks"])
@@ -283,47 +251,45 @@ async def list_webhooks(
 @router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
 async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
     """Send events to a URL or an e-mail address. The secret is only in this response."""
-
-    async def make(here: Services) -> IssuedWebhook:
-        return IssuedWebhook.of_issued(await here.webhooks.add(order.new()))
-
-    return await once.do(make, status=201, secret=True)
+    new = order.new()
+    return await once.do(
+        lambda here: here.webhooks.add(new), IssuedWebhook.build, status=201, secret=True
+    )
 
 
 @router.get("/webhooks/{webhook_id}", tags=["webhooks"])
-async def show(webhook_id: WebhookId, here: Here, caller: Operator) -> Webhook:
+async def show(webhook_id: RowId, here: Here, caller: Operator) -> Webhook:
     """Show a webhook."""
     return Webhook.of(await here.webhooks.get(webhook_id))
 
 
 @router.patch("/webhooks/{webhook_id}", response_model=ChangedWebhook, tags=["webhooks"])
-async def change(
-    webhook_id: WebhookId, order: WebhookPatch, caller: Admin, once: OnlyOnce
-) -> Response:
+async def change(webhook_id: RowId, order: WebhookPatch, caller: Admin, once: OnlyOnce) -> Response:
     """Change a webhook; omitted fields stay. A new secret is only in this response."""
     changes = order.changes()
-
-    async def make(here: Services) -> ChangedWebhook:
-        return ChangedWebhook.of_issued(await here.webhooks.change(webhook_id, changes))
-
-    return await once.do(make, status=200, secret=True)
+    return await once.do(
+        lambda here: here.webhooks.change(webhook_id, changes),
+        ChangedWebhook.build,
+        status=200,
+        secret=True,
+    )
 
 
 @router.delete("/webhooks/{webhook_id}", tags=["webhooks"])
-async def remove(webhook_id: WebhookId, here: Here, caller: Admin) -> RemovedWebhook:
+async def remove(webhook_id: RowId, here: Here, caller: Admin) -> RemovedWebhook:
     """Delete a webhook and its pending messages."""
     return RemovedWebhook(id=(await here.webhooks.remove(webhook_id)).id)
 
 
 @router.post("/webhooks/{webhook_id}/enable", tags=["webhooks"])
-async def enable(webhook_id: WebhookId, here: Here, caller: Admin) -> Webhook:
+async def enable(webhook_id: RowId, here: Here, caller: Admin) -> Webhook:
     """Resume deliveries to a webhook, starting with pending messages."""
     return Webhook.of(await here.webhooks.enable(webhook_id))
 
 
 @router.post("/webhooks/{webhook_id}/disable", tags=["webhooks"])
 async def disable(
-    webhook_id: WebhookId, here: Here, caller: Admin, order: DisableWebhookOrder | None = None
+    webhook_id: RowId, here: Here, caller: Admin, order: DisableWebhookOrder | None = None
 ) -> Webhook:
     """Stop deliveries to a webhook until it is enabled again."""
     return Webhook.of(await here.webhooks.disable(webhook_id, order.reason if order else None))
@@ -336,26 +302,27 @@ async def disable(
     tags=["webhooks"],
 )
 async def rotate_secret(
-    webhook_id: WebhookId, caller: Admin, once: OnlyOnce, order: SecretOrder | None = None
+    webhook_id: RowId, caller: Admin, once: OnlyOnce, order: SecretOrder | None = None
 ) -> Response:
     """Sign with a new secret from the next message on. It is only in this response."""
     secret = order.secret if order else None
-
-    async def rotate(here: Services) -> IssuedWebhook:
-        return IssuedWebhook.of_issued(await here.webhooks.rotate_secret(webhook_id, secret))
-
-    return await once.do(rotate, status=201, secret=True)
+    return await once.do(
+        lambda here: here.webhooks.rotate_secret(webhook_id, secret),
+        IssuedWebhook.build,
+        status=201,
+        secret=True,
+    )
 
 
 @router.post("/webhooks/{webhook_id}/test", tags=["webhooks"])
-async def send(webhook_id: WebhookId, here: Here, caller: Admin) -> TestResult:
+async def send(webhook_id: RowId, here: Here, caller: Admin) -> TestResult:
     """Send a test message now and show the response."""
     return TestResult.of(await send_test(here.database, here.settings, webhook_id))
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", tags=["webhooks"])
 async def deliveries(
-    webhook_id: WebhookId,
+    webhook_id: RowId,
     here: Here,
     caller: Operator,
     state: DeliveryState | None = None,
@@ -369,15 +336,16 @@ async def deliveries(
 
 @router.get("/webhooks/{webhook_id}/deliveries/{message_id}", tags=["webhooks"])
 async def show_delivery(
-    webhook_id: WebhookId, message_id: MessageId, here: Here, caller: Operator
+    webhook_id: RowId, message_id: MessageId, here: Here, caller: Operator
 ) -> DeliveryDetails:
     """Show a message: its payload, and the responses to the last attempts."""
-    return DeliveryDetails.of_message(*await here.webhooks.delivery(webhook_id, message_id))
+    found, event = await here.webhooks.delivery(webhook_id, message_id)
+    return DeliveryDetails.of(found, payload=None if event is None else message_content(event))
 
 
 @router.post("/webhooks/{webhook_id}/retry", tags=["webhooks"])
 async def retry(
-    webhook_id: WebhookId, here: Here, caller: Admin, order: RetryOrder | None = None
+    webhook_id: RowId, here: Here, caller: Admin, order: RetryOrder | None = None
 ) -> RenewedMessages:
     """Retry failed messages, and send pending ones at once."""
     done = await here.webhooks.retry(webhook_id, order.messages if order else None)

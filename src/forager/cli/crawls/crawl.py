@@ -18,7 +18,7 @@ from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
 from forager.cli.options import AsJson, JobId, flags_of, option
 from forager.cli.output import note, say, show_json, show_table
-from forager.cli.running import StoppedAtOnce, with_database
+from forager.cli.running import StoppedAtOnce, with_services
 from forager.demo import PORT
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # how long a second Ctrl-C waits for the final report
-LAST_LOOK = 2.0
+REPORT_SECONDS = 2.0
 # an option as the crawl names it, at the start of a line that says what is wrong with it
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
@@ -93,13 +93,16 @@ def _template_options(context: typer.Context, name: str | None) -> dict[str, Any
     from forager.access.caller import LOCAL
     from forager.crawl.templates import get_template
 
-    return with_database(context, lambda db, _: get_template(db, LOCAL, name)).options
+    found = with_services(context, lambda here: get_template(here.database, LOCAL, name))
+    return found.options
 
 
 def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: bool) -> None:
     from forager.crawl.preview import preview_crawl
 
-    found = with_database(context, lambda db, settings: preview_crawl(db, settings, options))
+    found = with_services(
+        context, lambda here: preview_crawl(here.database, here.settings, options)
+    )
     if as_json:
         return show_json(found)
     for problem in found.problems:
@@ -166,37 +169,32 @@ async def crawl_in_foreground(
     async with open_database(settings, name="forager crawl") as database:
         load_kinds(settings.job_modules)
         queue = Queue(database, settings)
-        asked = await request_crawl(
+        enqueued = await request_crawl(
             queue, options, source=source, priority=priority, max_retries=settings.max_retries
         )
-        job = asked.job
-        if not asked.created:
-            note(_already_there(job))
+        job = enqueued.job
+        if not enqueued.created:
+            _note_active(job, detach=detach)
         if detach:
             report = await crawl_report(database, queue, job.id)
             show_summary(report, as_json=as_json)
             if not as_json and job.status is Status.PENDING:
                 say(f"a worker will run it: forager worker · forager jobs show {job.id}")
             return OK
-        if not asked.created:
-            _must_not_wait(job)
-            note("showing its progress; the options given now are not applied")
         return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
 
 
-def _already_there(job: Job) -> str:
+def _note_active(job: Job, *, detach: bool) -> None:
+    """The source has an active crawl. A paused one would wait for a person: nothing to watch."""
     from forager.jobs.lifecycle import Status
 
-    if job.status is Status.PAUSED:
-        return f"{job.source_id} has a crawl that is paused: job {job.id}"
-    return f"{job.source_id} is being crawled already by job {job.id}"
-
-
-def _must_not_wait(job: Job) -> None:
-    """A paused crawl waits for a person: there is nothing to watch."""
-    from forager.jobs.lifecycle import Status
-
-    if job.status is Status.PAUSED:
+    if job.status is not Status.PAUSED:
+        note(f"{job.source_id} is being crawled already by job {job.id}")
+        if not detach:
+            note("showing its progress; the options given now are not applied")
+        return
+    note(f"{job.source_id} has a crawl that is paused: job {job.id}")
+    if not detach:
         raise NotAllowed(
             "no crawl was started: a source can have only one active crawl",
             hint=f"`forager resume {job.id}` resumes it, `forager jobs cancel {job.id}` ends it.",
@@ -234,7 +232,7 @@ async def _watch(
     from forager.cli.crawls.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
-    await _say_whose(database, settings, job_id)
+    await _note_region(database, settings, job_id)
     settings = _with_readable_logs(settings)
     at_once = False
     with CrawlProgress() as progress:
@@ -245,7 +243,7 @@ async def _watch(
             report = await running
         except asyncio.CancelledError:
             at_once = True
-            report = await _last_look(database, settings, job_id)
+            report = await _final_report(database, settings, job_id)
     show_summary(report, as_json=as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
 
@@ -259,7 +257,7 @@ def _with_readable_logs(settings: Settings) -> Settings:
     return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
-async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> None:
+async def _note_region(database: Database, settings: Settings, job_id: UUID) -> None:
     """Say that a worker in another region must run the crawl, if its domain is assigned there."""
     from forager.jobs.queue import Queue
 
@@ -271,12 +269,12 @@ async def _say_whose(database: Database, settings: Settings, job_id: UUID) -> No
         )
 
 
-async def _last_look(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
+async def _final_report(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
     from forager.crawl.report import crawl_report
     from forager.jobs.queue import Queue
 
     try:
-        async with asyncio.timeout(LAST_LOOK):
+        async with asyncio.timeout(REPORT_SECONDS):
             return await crawl_report(database, Queue(database, settings), job_id)
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
@@ -290,17 +288,17 @@ def _pause_on_interrupt(
 ) -> None:
     """The first Ctrl-C (or SIGTERM) pauses, the second does not wait for it."""
     loop = asyncio.get_running_loop()
-    asked = 0
+    signals = 0
 
     def on_signal() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
+        nonlocal signals
+        signals += 1
+        if signals == 1:
             progress.say("pausing; Ctrl-C again stops at once")
             foreground.pause()
-        elif asked == 2:
+        elif signals == 2:
             foreground.stop_at_once()
-            # the job may be with a worker elsewhere, or the database away: wait for neither
+            # the job may run on another worker, or the database be unreachable: wait for neither
             running.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -348,7 +346,7 @@ def demo(
     with demo_site(port) as url:
         note(f"serving the bundled site at {url}")
         if serve:
-            asyncio.run(_until_interrupted())
+            asyncio.run(asyncio.Event().wait())
             return
         options = crawl_options({"urls": [url], "allow_private": True})
         code = asyncio.run(
@@ -367,14 +365,10 @@ def demo(
 
 
 def _show_search(settings: Settings) -> None:
-    """What the crawl was for: its pages can be searched."""
+    """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
     from forager.documents.search import SearchRequest
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
     request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
     show_hits(asyncio.run(find(settings, request)))
-
-
-async def _until_interrupted() -> None:
-    await asyncio.Event().wait()

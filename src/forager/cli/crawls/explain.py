@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from forager.archive.options import archive_options
 from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
 from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import counted, say, short_time, show_json, write
-from forager.cli.running import CommandContext, answers, with_database
-
-if TYPE_CHECKING:
-    from forager.crawl.explain.explanation import Explanation, TrackedAs
-    from forager.crawl.explain.outlook import Outlook
-    from forager.crawl.explain.probe import Probe
-    from forager.crawl.settlement import PastOutcome
-    from forager.render.renderer import RenderedPage
+from forager.cli.running import CommandContext, answers, with_services
+from forager.crawl.explain import explanation
+from forager.crawl.explain.explanation import Explanation
+from forager.crawl.explain.probe import Probe, probe
+from forager.jobs.queue import Queue
 
 
 @grouped
@@ -37,14 +35,13 @@ def fetch(
     as_json: AsJson = False,
 ) -> None:
     """Fetch one URL and show headers, timing, redirects and the robots.txt decision."""
-    from forager.crawl.explain.probe import probe
-
     options = checked_options(request.payload(url))
     render = render or screenshot is not None
-    result = with_database(
+    wants_picture = screenshot is not None
+    result = with_services(
         context,
-        lambda db, settings: probe(
-            db, settings, options, render=render, screenshot=screenshot is not None
+        lambda here: probe(
+            here.database, here.settings, options, render=render, screenshot=wants_picture
         ),
     )
     if screenshot is not None and result.rendered is not None:
@@ -99,19 +96,6 @@ def _as_json(result: Probe) -> dict[str, Any]:
     return answer
 
 
-def _show_rendered(rendered: RenderedPage) -> None:
-    say("rendered", "bold")
-    if rendered.moved:
-        say(f"  a script leads to {rendered.moved}")
-    say(
-        f"  {rendered.requests} requests, {rendered.bytes:,} bytes, {rendered.seconds:.1f} s;"
-        f" {len(rendered.html):,} bytes of HTML"
-    )
-    for each in rendered.resources:
-        outcome = f"refused: {each.refused}" if each.refused else f"{each.status}"
-        say(f"  {each.type:<10} {outcome}  {each.url[:200]}")
-
-
 def _show_response(result: Probe) -> None:
     response, timing = result.response, result.response.timing
     for hop in result.hops:
@@ -129,8 +113,17 @@ def _show_response(result: Probe) -> None:
     )
     for name, value in response.headers.items():
         say(f"  {name}: {value}")
-    if result.rendered is not None:
-        _show_rendered(result.rendered)
+    if (rendered := result.rendered) is not None:
+        say("rendered", "bold")
+        if rendered.moved:
+            say(f"  a script leads to {rendered.moved}")
+        say(
+            f"  {rendered.requests} requests, {rendered.bytes:,} bytes, {rendered.seconds:.1f} s;"
+            f" {len(rendered.html):,} bytes of HTML"
+        )
+        for each in rendered.resources:
+            outcome = f"refused: {each.refused}" if each.refused else f"{each.status}"
+            say(f"  {each.type:<10} {outcome}  {each.url[:200]}")
     page = _as_json(result).get("page", {})
     if page:
         say("page", "bold")
@@ -139,15 +132,26 @@ def _show_response(result: Probe) -> None:
             say(f"  {name.replace('_', ' ')}: {value}")
 
 
-def _show(explanation: Explanation) -> None:
-    _show_fate(explanation)
-    _show_outlook(explanation.outlook)
-    if explanation.task is not None:
-        _show_task(explanation.task)
-    _show_history(explanation.history)
-    if explanation.content is not None:
-        say(f"main content found by {explanation.content.chosen_by}", "bold")
-        show_removed(explanation.content.removed)
+def _show(found: Explanation) -> None:
+    _show_outcome(found)
+    say(f"now: {found.outlook.words}", "bold")
+    for check in found.outlook.checks:
+        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
+    if (task := found.task) is not None:
+        say(f"tracked as task {task.task_id} ({task.status}): {task.why}", "bold")
+        if task.last_attempt:
+            say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
+    if found.history:
+        say("in the last crawls", "bold")
+    for past in found.history:
+        why = ": ".join(each for each in (past.reason, past.detail) if each)
+        status = f"HTTP {past.http_status}" if past.http_status else ""
+        text = "  ".join(each for each in (status, why) if each)
+        when = short_time(past.settled_at)
+        say(f"  {when}  {past.outcome:<9} job {past.job_id}  {text}".rstrip())
+    if found.content is not None:
+        say(f"main content found by {found.content.chosen_by}", "bold")
+        show_removed(found.content.removed)
 
 
 @answers(_show)
@@ -157,17 +161,13 @@ async def explain(
     job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
 ) -> object:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
-    from forager.archive.options import archive_options
-    from forager.crawl.explain import explanation
-    from forager.jobs.queue import Queue
-
     queue = Queue(here.database, here.settings)
     job_id = await queue.resolve(job) if job else None
     archive = archive_options(here.settings).open()
     return await explanation.explain(here.database, queue, url, job_id=job_id, archive=archive)
 
 
-def _show_fate(explanation: Explanation) -> None:
+def _show_outcome(explanation: Explanation) -> None:
     reason = f" ({explanation.reason})" if explanation.reason else ""
     say(f"{explanation.verdict}{reason}: {explanation.words}", "bold")
     if explanation.job_id:
@@ -190,26 +190,3 @@ def _show_fate(explanation: Explanation) -> None:
         say("found by")
     for page in explanation.found_by:
         say(f"  {page.via:<9} {page.url}")
-
-
-def _show_outlook(outlook: Outlook) -> None:
-    say(f"now: {outlook.words}", "bold")
-    for check in outlook.checks:
-        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
-
-
-def _show_task(task: TrackedAs) -> None:
-    say(f"tracked as task {task.task_id} ({task.status}): {task.why}", "bold")
-    if task.last_attempt:
-        say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
-
-
-def _show_history(history: list[PastOutcome]) -> None:
-    if history:
-        say("in the last crawls", "bold")
-    for past in history:
-        why = ": ".join(each for each in (past.reason, past.detail) if each)
-        status = f"HTTP {past.http_status}" if past.http_status else ""
-        said = "  ".join(each for each in (status, why) if each)
-        when = short_time(past.settled_at)
-        say(f"  {when}  {past.outcome:<9} job {past.job_id}  {said}".rstrip())

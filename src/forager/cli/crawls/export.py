@@ -1,14 +1,18 @@
-"""`forager export`: what a job found, or the pages of a source, for other tools."""
+"""`forager export`: URLs and responses of a job, or pages of a source, for other tools."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from forager.cli.failures import FAILED, complain
+from forager.archive.options import archive_options
+from forager.archive.reader import warc_codec
+from forager.archive.record import Codec
+from forager.cli.failures import FAILED, print_error
 from forager.cli.options import Force, option
 from forager.cli.output import (
     STDOUT,
@@ -19,23 +23,29 @@ from forager.cli.output import (
     refuse_terminal,
     silence_stdout,
 )
-from forager.cli.running import with_database
+from forager.cli.running import CommandContext, with_services
+from forager.crawl.export import Export, export_job, export_size
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
+from forager.db.database import Database
+from forager.documents.export import (
+    PageExport,
+    PageFormat,
+    export_folder,
+    export_parts,
+    job_export,
+    open_export,
+)
+from forager.documents.sources import get_source
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
-
-if TYPE_CHECKING:
-    from forager.archive.reader import ExportReport
-    from forager.archive.record import Codec
-    from forager.crawl.export import Export
-    from forager.db.database import Database
-    from forager.documents.export import PageExport
-    from forager.settings import Settings
+from forager.jobs.lifecycle import FINISHED
+from forager.jobs.queue import Queue, may_be_job_id
+from forager.settings import Settings
 
 
 class Format(StrEnum):
-    """What can be exported: of a job, and of a source."""
+    """Formats of a job and of a source."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
@@ -88,52 +98,48 @@ def export(
             raise InvalidInput(
                 "--body is for jsonl and parquet; --outcome is for jsonl, parquet and warc"
             )
-        return _export_pages(context, job, format_, output, generation, force=force)
-    if generation is not None:
+        write = _page_writer(job, PageFormat(format_), output, generation, force=force)
+    elif generation is not None:
         raise InvalidInput("--generation is for markdown, llms and llms-full")
-    return _export_job(context, job, ExportFormat(format_), output, outcome, body, force=force)
+    else:
+        write = _job_writer(job, ExportFormat(format_), output, outcome, body, force=force)
+    try:
+        written = with_services(context, write)
+    except BrokenPipeError:
+        return silence_stdout()
+    return note(f"{written} written to {'standard output' if output == STDOUT else output}.")
 
 
-def _export_pages(
-    context: typer.Context,
-    name: str,
-    format_: Format,
-    output: str,
-    number: int | None,
-    *,
-    force: bool,
-) -> None:
-    from forager.documents.export import PageFormat, export_folder, export_parts
+Writer = Callable[[CommandContext], Awaitable[str]]
 
-    async def write(database: Database, settings: Settings) -> int:
-        export = await pages_of(database, settings, name, number)
-        with Steps("exporting", export.pages) as steps:
-            if format_ is Format.MARKDOWN and output != STDOUT and not output.endswith(".jsonl"):
-                return await export_folder(
-                    database, export, Path(output), replace=force, progress=steps.advance
+
+def _page_writer(
+    name: str, format_: PageFormat, output: str, number: int | None, *, force: bool
+) -> Writer:
+    async def write(here: CommandContext) -> str:
+        export = await pages_of(here.database, here.settings, name, number)
+        pages = export.pages
+        with Steps("exporting", pages) as steps:
+            is_folder = output != STDOUT and not output.endswith(".jsonl")
+            if format_ is PageFormat.MARKDOWN and is_folder:
+                pages = await export_folder(
+                    here.database, export, Path(output), replace=force, progress=steps.advance
                 )
+                return counted(pages, "page")
             with open_output(output, force=force) as file:
-                async for part in export_parts(database, export, PageFormat(format_)):
+                async for part in export_parts(here.database, export, format_):
                     file.write(part)
                     steps.advance(1)
                 file.flush()
-        return export.pages
+        return counted(pages, "page")
 
-    try:
-        pages = with_database(context, write)
-    except BrokenPipeError:
-        return silence_stdout()
-    return note(f"{counted(pages, 'page')} written to {_place(output)}.")
+    return write
 
 
 async def pages_of(
     database: Database, settings: Settings, name: str, number: int | None
 ) -> PageExport:
     """The pages of a source, or of a job if no source has this name."""
-    from forager.documents.export import job_export, open_export
-    from forager.documents.sources import get_source
-    from forager.jobs.queue import Queue, may_be_job_id
-
     try:
         await get_source(database, name)
     except NotFound:
@@ -153,8 +159,7 @@ async def pages_of(
     return await job_export(database, job_id)
 
 
-def _export_job(
-    context: typer.Context,
+def _job_writer(
     job: str,
     format_: ExportFormat,
     output: str,
@@ -162,60 +167,31 @@ def _export_job(
     body: bool,
     *,
     force: bool,
-) -> None:
-    from forager.crawl.export import Export
-
+) -> Writer:
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
     if format_ is not ExportFormat.JSONL:
         refuse_terminal(output, f"a {format_.value} file")
-    outcomes = tuple(outcome or Outcome)
-    wanted = Export(format=format_, outcomes=outcomes, body=body, codec=_codec(format_, output))
-    try:
-        exported = with_database(
-            context, lambda db, settings: _export(db, settings, job, wanted, output, force=force)
-        )
-    except BrokenPipeError:
-        return silence_stdout()
-    return _report(exported, output)
+    is_file = format_ is ExportFormat.WARC and output != STDOUT
+    codec = warc_codec(Path(output).name) if is_file else Codec.GZIP
+    order = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body, codec=codec)
 
+    async def write(here: CommandContext) -> str:
+        queue = Queue(here.database, here.settings)
+        job_id = await queue.resolve(job)
+        if (await queue.get(job_id)).status not in FINISHED:
+            note("The job is not finished: only URLs that are settled now are exported.")
+        storage = archive_options(here.settings).open()
+        total = await export_size(here.database, job_id, order)
+        with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+            done = await export_job(here.database, storage, job_id, order, file, steps.advance)
+        if done.missed:
+            print_error(
+                f"{counted(done.missed, 'response')} could not be read from the archive",
+                "`forager archive verify` shows what is wrong.",
+            )
+            note(f"{counted(done.written, 'record')} written.")
+            raise typer.Exit(FAILED)
+        return counted(done.written, "record")
 
-async def _export(
-    database: Database, settings: Settings, job: str, wanted: Export, output: str, *, force: bool
-) -> ExportReport:
-    from forager.archive.options import archive_options
-    from forager.crawl.export import export_job, export_size
-    from forager.jobs.lifecycle import Status
-    from forager.jobs.queue import Queue
-
-    queue = Queue(database, settings)
-    job_id = await queue.resolve(job)
-    if (await queue.get(job_id)).status in (Status.PENDING, Status.PROCESSING, Status.PAUSED):
-        note("The job is not finished: this is what is settled so far.")
-    storage = archive_options(settings).open()
-    total = await export_size(database, job_id, wanted)
-    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
-        return await export_job(database, storage, job_id, wanted, file, steps.advance)
-
-
-def _codec(format_: ExportFormat, output: str) -> Codec | None:
-    from forager.archive.reader import warc_codec
-    from forager.archive.record import Codec
-
-    if format_ is not ExportFormat.WARC or output == STDOUT:
-        return Codec.GZIP
-    return warc_codec(Path(output).name)
-
-
-def _place(output: str) -> str:
-    return "standard output" if output == STDOUT else output
-
-
-def _report(exported: ExportReport, output: str) -> None:
-    note(f"{counted(exported.written, 'record')} written to {_place(output)}.")
-    if exported.missed:
-        complain(
-            f"{counted(exported.missed, 'response')} could not be read from the archive",
-            "`forager archive verify` says what is wrong.",
-        )
-        raise typer.Exit(FAILED)
+    return write

@@ -1,21 +1,31 @@
-"""`forager jobs`: look at jobs and their history, and clean up old ones."""
+"""`forager jobs`: list, inspect, pause, resume, cancel, retry and prune jobs."""
 
 from __future__ import annotations
 
+import getpass
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from forager.cli import output
-from forager.cli.options import AsJson, JobId, Limit, Yes, flags_of, option
-from forager.cli.output import counted, distance, duration, long_time, on_one_line
-from forager.cli.running import CommandContext, answers, confirm, run, with_services
+from forager.cli.failures import OK, print_error
+from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes, option
+from forager.cli.output import Columns, counted, distance, duration, long_time, note, on_one_line
+from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.crawl.settlement import Outcome, UrlSort
+from forager.db.cursor import Page
+from forager.errors import ForagerError
+from forager.hints import Hint
+from forager.jobs.job import Job
 from forager.jobs.lifecycle import FINISHED, Status
+from forager.jobs.queue import Queue
 
 if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
-    from forager.jobs.job import Job, JobEvent
-    from forager.jobs.queue import Queue
+    from forager.crawl.settlement import SettledUrl
     from forager.jobs.workers import JobReport
 
 app = typer.Typer(help="List, pause, resume, cancel and retry jobs.", no_args_is_help=True)
@@ -31,8 +41,35 @@ STYLES = {
 }
 
 
-def shown_status(job: Job) -> tuple[str, str]:
+def _status(job: Job) -> tuple[str, str]:
     return job.shown_status, STYLES[job.shown_status]
+
+
+def _note(job: Job) -> str:
+    retried = ""
+    if job.status not in FINISHED and job.retry_count:
+        retried = f"retry {job.retry_count} of {job.max_retries}: "
+    text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
+    return on_one_line(retried + text)
+
+
+_COLUMNS: Columns = {
+    "ID": "id",
+    "STATUS": _status,
+    "KIND": "kind",
+    "DONE>": lambda job: f"{job.progress_percentage} %",
+    "CREATED": "created_at",
+    "SOURCE…": lambda job: job.source_id or "",
+    "NOTE…": _note,
+}
+_EVENT_COLUMNS: Columns = {
+    "TIME": "at",
+    "EVENT": "move",
+    "STATUS": lambda event: (event.to_status, STYLES[event.to_status]),
+    "LEASE>": "lease",
+    "ACTOR": "actor",
+    "REASON~": "reason",
+}
 
 
 @app.command("list")
@@ -42,7 +79,7 @@ def list_jobs(
     kind: str | None = option("Only jobs of this kind."),
     source: str | None = option("Only jobs of this source."),
     limit: Limit = 50,
-    cursor: str | None = option("Return results after this cursor."),
+    cursor: Cursor = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
@@ -54,97 +91,46 @@ def list_jobs(
     )
     if as_json:
         return output.show_page(page.items, page.next_cursor)
-    if page.items:
-        output.show_rows(_used_columns(page.items), page.items)
-    filtered = bool(status or kind or source)
-    return _say_what_is_missing(page.items, page.next_cursor, filtered=filtered)
-
-
-def _note(job: Job) -> str:
-    """What sets this job apart from others in its state."""
-    if job.status not in FINISHED and job.retry_count:
-        tried = f"retry {job.retry_count} of {job.max_retries}: "
-    else:
-        tried = ""
-    text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
-    return on_one_line(tried + text)
-
-
-_COLUMNS: output.Columns = {
-    "ID": "id",
-    "STATUS": shown_status,
-    "KIND": "kind",
-    "DONE>": lambda job: f"{job.progress_percentage} %",
-    "CREATED": "created_at",
-    "SOURCE…": lambda job: job.source_id or "",
-    "NOTE…": _note,
-}
-_EVENT_COLUMNS: output.Columns = {
-    "TIME": "at",
-    "EVENT": "move",
-    "STATUS": lambda event: (event.to_status, STYLES[event.to_status]),
-    "LEASE>": "lease",
-    "ACTOR": "actor",
-    "REASON~": "reason",
-}
-
-
-def _used_columns(jobs: list[Job]) -> output.Columns:
-    """Without columns that would be empty, because terminals are narrow."""
-    return {
+    # terminals are narrow: columns without a value are left out
+    used = {
         heading: column
         for heading, column in _COLUMNS.items()
-        if isinstance(column, str) or any(column(job) for job in jobs)
+        if isinstance(column, str) or any(column(job) for job in page.items)
     }
-
-
-def _say_what_is_missing(jobs: list[Job], cursor: str | None, *, filtered: bool) -> None:
-    output.note_more(cursor)
-    if jobs or cursor is not None:
-        return
-    if filtered:
-        output.note("No jobs match. `forager jobs work` counts jobs by state.")
+    if page.items:
+        output.show_rows(used, page.items)
+    elif status or kind or source:
+        note("No jobs match. `forager jobs work` counts jobs by state.")
     else:
-        output.note(
-            "There are no jobs. `forager crawl URL` creates one, and so does `forager demo`."
-        )
+        note("There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.")
+    return output.note_more(page.next_cursor)
 
 
-@app.command()
-def show(context: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Show one job in detail."""
-    from forager.crawl.report import crawl_report
-    from forager.db.database import open_database
-    from forager.jobs.queue import Queue
-    from forager.jobs.workers import job_report
-
-    settings = flags_of(context).load()
-
-    async def ask() -> tuple[JobReport, CrawlReport]:
-        async with open_database(settings, name="forager cli") as database:
-            queue = Queue(database, settings)
-            found = await queue.resolve(job_id)
-            report = await job_report(database, queue, found)
-            return report, await crawl_report(database, queue, found)
-
-    report, crawl = run(ask())
-    if as_json:
-        output.show_json(_document(report, crawl))
-    else:
-        _show_report(report, crawl)
+def _show_report(reports: tuple[JobReport, CrawlReport]) -> None:
+    facts = _facts(*reports)
+    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
+    output.say("\nLast events", style="bold")
+    output.show_rows(_EVENT_COLUMNS, reports[0].last_events)
 
 
-def _document(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
+def _document(reports: tuple[JobReport, CrawlReport]) -> dict[str, Any]:
+    report, crawl = reports
     document: dict[str, Any] = output.plain(report)
     job: dict[str, Any] = document.pop("job")
     return job | document | {"waiting": crawl.wait.words if crawl.wait else None}
 
 
-def _show_report(report: JobReport, crawl: CrawlReport) -> None:
-    facts = _facts(report, crawl)
-    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
-    output.say("\nLast events", style="bold")
-    output.show_rows(_EVENT_COLUMNS, report.last_events)
+@app.command()
+@answers(_show_report, document=_document)
+async def show(here: CommandContext, job_id: JobId) -> object:
+    """Show one job in detail."""
+    from forager.crawl.report import crawl_report
+    from forager.jobs.workers import job_report
+
+    queue = Queue(here.database, here.settings)
+    found = await queue.resolve(job_id)
+    report = await job_report(here.database, queue, found)
+    return report, await crawl_report(here.database, queue, found)
 
 
 def _pace(crawl: CrawlReport) -> str | None:
@@ -155,12 +141,10 @@ def _pace(crawl: CrawlReport) -> str | None:
 
 
 def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
-    import json
-
     job = report.job
     facts = {
         "id": job.id,
-        "status": shown_status(job),
+        "status": _status(job),
         "kind": job.kind,
         "source": job.source_id,
         "payload": json.dumps(job.payload, ensure_ascii=False),
@@ -187,29 +171,18 @@ def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
 
 
 @app.command()
-def events(
-    context: typer.Context,
+@lists(_EVENT_COLUMNS, none="No events after this one.")
+async def events(
+    here: CommandContext,
     job_id: JobId,
     limit: Limit = 100,
     cursor: int = option("Return results after this cursor.", default=0, min=0),
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List a job's history, oldest first."""
-
-    async def ask(queue: Queue) -> tuple[list[JobEvent], int | None]:
-        found = await queue.resolve(job_id)
-        page = await queue.events(found, after=cursor, limit=limit)
-        cut = page and await queue.events(found, after=page[-1].id, limit=1)
-        return page, page[-1].id if cut else None
-
-    page, next_cursor = with_services(context, lambda here: ask(here.queue))
-    if as_json:
-        return output.show_page(page, next_cursor)
-    if page:
-        output.show_rows(_EVENT_COLUMNS, page)
-    else:
-        output.note("No events after this one.")
-    return output.note_more(next_cursor)
+    found = await here.queue.resolve(job_id)
+    page = await here.queue.events(found, after=cursor, limit=limit)
+    more = page and await here.queue.events(found, after=page[-1].id, limit=1)
+    return Page(page, str(page[-1].id) if more else None)
 
 
 def _show_work(answer: dict[str, Any]) -> None:
@@ -235,20 +208,184 @@ async def work(here: CommandContext) -> object:
 
 
 @app.command()
-def prune(
-    context: typer.Context,
+@answers(lambda done: f"{counted(done['deleted'], 'job')} deleted")
+async def prune(
+    here: CommandContext,
     older_than_days: float | None = option(
         "Delete jobs older than this many days.", min=0, max=36500, show_default="setting"
     ),
     yes: Yes = False,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Delete finished jobs that are old, with their history."""
-    settings = flags_of(context).load()
-    days = settings.prune_after_days if older_than_days is None else older_than_days
+    days = here.settings.prune_after_days if older_than_days is None else older_than_days
     confirm(f"Delete all finished jobs older than {days:g} days?", yes=yes)
-    deleted = with_services(context, lambda here: here.queue.prune(older_than=days * 86400))
-    if as_json:
-        output.show_json({"deleted": deleted})
-    else:
-        output.say(f"{counted(deleted, 'job')} deleted")
+    return {"deleted": await here.queue.prune(older_than=days * 86400)}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The result for one given ID: the job after the move, or the error."""
+
+    asked: str
+    job: Job | None
+    error: str | None
+    hint: str | Hint | None
+    exit_code: int
+
+
+def _show_moved(results: Sequence[Moved]) -> None:
+    for result in results:
+        if result.job is not None:
+            output.say(f"{result.job.id} is {result.job.shown_status}")
+
+
+def _exit_with_worst(results: Sequence[Moved]) -> None:
+    for result in results:
+        if result.error is not None:
+            print_error(result.error, result.hint)
+    worst = max(result.exit_code for result in results)
+    if worst != OK:
+        raise typer.Exit(worst)
+
+
+moves_jobs = answers(
+    _show_moved,
+    document=lambda results: {"items": results, "next_cursor": None},
+    then=_exit_with_worst,
+)
+
+
+async def _move_each(
+    queue: Queue,
+    move: Callable[..., Awaitable[Job]],
+    ids: Sequence[str],
+    reason: str | None,
+) -> list[Moved]:
+    try:
+        actor = f"user {getpass.getuser()}"
+    except (OSError, KeyError):  # a container's user may have no name
+        actor = "user"
+    results = []
+    for text in ids:
+        try:
+            job = await move(await queue.resolve(text), actor=actor, reason=reason)
+            results.append(Moved(text, job, None, None, OK))
+        except ForagerError as error:
+            results.append(Moved(text, None, error.message, error.hint, error.exit_code))
+    return results
+
+
+@app.command()
+@moves_jobs
+async def pause(here: CommandContext, job_ids: JobIds, reason: Reason = None) -> object:
+    """Pause jobs. A running job commits its progress first; until then it is pausing."""
+    return await _move_each(here.queue, here.queue.pause, job_ids, reason)
+
+
+@app.command()
+@moves_jobs
+async def resume(here: CommandContext, job_ids: JobIds, reason: Reason = None) -> object:
+    """Continue paused jobs from their last commit."""
+    return await _move_each(here.queue, here.queue.resume, job_ids, reason)
+
+
+@app.command()
+@moves_jobs
+async def cancel(
+    here: CommandContext, job_ids: JobIds, reason: Reason = None, yes: Yes = False
+) -> object:
+    """Cancel jobs permanently; unpublished work is discarded."""
+    if len(job_ids) > 1:
+        confirm(f"Cancel {counted(len(job_ids), 'job')} permanently?", yes=yes)
+    return await _move_each(here.queue, here.queue.cancel, job_ids, reason)
+
+
+@app.command()
+@moves_jobs
+async def retry(here: CommandContext, job_ids: JobIds, reason: Reason = None) -> object:
+    """Retry failed jobs from their last commit, with all their retries."""
+    return await _move_each(here.queue, here.queue.retry, job_ids, reason)
+
+
+@app.command("retry-failed")
+@answers(
+    lambda done: f"{done.job.id} is {done.job.shown_status}: {counted(done.urls, 'URL')}",
+    document=lambda done: {"job": done.job, "urls": done.urls},
+)
+async def retry_failed(
+    here: CommandContext,
+    job_id: JobId,
+    reason: list[str] | None = option("Only URLs with this reason (repeatable)."),
+) -> object:
+    """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
+    from forager.access.caller import LOCAL
+    from forager.crawl.admission import retry_failed as start
+
+    job = await here.queue.resolve(job_id)
+    return await start(here.database, here.settings, LOCAL, job, reason or ())
+
+
+_PAGE_COLUMNS: Columns = {
+    "OUTCOME": "outcome",
+    "HTTP>": "http_status",
+    "WHY…": lambda each: on_one_line(each.detail or each.reason or ""),
+    "URL…": "url",
+}
+
+
+def _row(page: SettledUrl) -> dict[str, Any]:
+    from forager.crawl.export import row_of
+
+    return row_of(page)
+
+
+@app.command()
+@lists(_PAGE_COLUMNS, none="No URLs match.", document=_row)
+async def pages(
+    here: CommandContext,
+    job_id: JobId,
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
+    reason: str | None = option("Only URLs with this reason."),
+    status: int | None = option("Only URLs with this HTTP status."),
+    contains: str | None = option("Only URLs that contain this text."),
+    sort: UrlSort | None = option("Sort up to 100,000 URLs."),
+    reverse: bool = option("Largest or newest first.", "--reverse", default=False),
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List the outcomes of the URLs of a job."""
+    from forager.crawl.url_lists import UrlFilter, list_settled
+
+    job = await Queue(here.database, here.settings).resolve(job_id)
+    wanted = UrlFilter(
+        outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
+    )
+    return await list_settled(
+        here.database, job, wanted, sort=sort, descending=reverse, cursor=cursor, limit=limit
+    )
+
+
+_WORKER_COLUMNS: Columns = {
+    "ID": "id",
+    "ROLE": "role",
+    "STATE": "state",
+    "REGION": "region",
+    "RENDERS": lambda each: "yes" if each.renders else "",
+    "HOST": "host",
+    "PID>": "pid",
+    "SEEN": "last_seen",
+    "NOTE": "note",
+}
+
+
+@app.command()
+@answers(
+    _WORKER_COLUMNS,
+    none="There are no workers. `forager worker` or `forager up` runs one.",
+    document=lambda found: {"items": found},
+)
+async def workers(here: CommandContext) -> object:
+    """List workers that are or recently were active."""
+    from forager.jobs.workers import list_workers
+
+    return await list_workers(here.database)

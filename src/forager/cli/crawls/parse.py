@@ -1,13 +1,15 @@
-"""`forager parse`: what one page says, as a crawl would store it."""
+"""`forager parse`: show what a crawl would store of one page."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -15,25 +17,26 @@ import typer
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped, option
 from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
-from forager.cli.running import with_database
+from forager.cli.running import CommandContext, with_services
+from forager.crawl.explain.probe import probe
+from forager.crawl.extraction.reading import document_of
+from forager.crawl.options import crawl_options
+from forager.documents.check import repeated_blocks
+from forager.documents.sources import get_source
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from decimal import Decimal
-
-    from forager.crawl.options import CrawlOptions
-    from forager.db.database import Database
-    from forager.extract.content.repeated import RepeatedBlocks
-    from forager.extract.document import Document, RemovedBlock
-    from forager.extract.product.record import Product, Variant
-    from forager.parsers.registry import ParsedProduct
-    from forager.settings import Settings
+from forager.extract.content.repeated import NOTHING_REPEATED, RepeatedBlocks
+from forager.extract.document import RemovedBlock, extract_reading
+from forager.extract.kinds import ContentKind, kind_of
+from forager.extract.product.likeness import is_product
+from forager.extract.product.page import open_page
+from forager.extract.product.price import plain
+from forager.extract.product.record import Product
+from forager.parsers.registry import ParsedProduct, parse_product
 
 _SEPARATOR = " > "
 
 
-# what files are by their names, where a server would say so
+# content types by file name, in place of a header
 _TYPES = {
     ".htm": "text/html",
     ".html": "text/html",
@@ -73,22 +76,21 @@ def parse(
     """Show what Forager extracts from one page: text and sections, or a product."""
     if source is not None and kind is Kind.PRODUCT:
         raise InvalidInput("--source is for documents")
-    repeated = None if source is None else with_database(context, partial(_repeated, source))
-    show = _show_product if kind is Kind.PRODUCT else partial(_show, repeated=repeated)
-    if "://" not in page:
-        return show(_from_file(page, url), as_json=as_json)
-    if url is not None:
+    if url is not None and "://" in page:
         raise InvalidInput("--url is for files: a page that is fetched has its own address")
-    from forager.crawl.options import crawl_options
-
-    options = crawl_options(request.payload(page))
-    return show(
-        with_database(context, lambda db, settings: _fetched(db, settings, options)),
-        as_json=as_json,
-    )
-
-
-# --- where the page comes from -------------------------------------------------------------------
+    repeated = None
+    if source is not None:
+        repeated = with_services(context, lambda here: _repeated(here, source))
+    if "://" in page:
+        given = with_services(context, lambda here: _fetched(here, request.payload(page)))
+    else:
+        given = _from_file(page, url)
+    if kind_of(given.body, given.content_type, given.url) is ContentKind.OTHER:
+        raise GiveUp(
+            f"{given.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
+        )
+    show = _show_product if kind is Kind.PRODUCT else partial(_show_document, repeated=repeated)
+    show(given, as_json=as_json)
 
 
 def _from_file(name: str, url: str | None) -> _Page:
@@ -105,10 +107,8 @@ def _from_file(name: str, url: str | None) -> _Page:
     return _Page(address, body, _TYPES.get(path.suffix.lower()))
 
 
-async def _fetched(database: Database, settings: Settings, options: CrawlOptions) -> _Page:
-    from forager.crawl.explain.probe import probe
-
-    result = await probe(database, settings, options, body=False)
+async def _fetched(here: CommandContext, payload: dict[str, Any]) -> _Page:
+    result = await probe(here.database, here.settings, crawl_options(payload), body=False)
     response = result.response
     if result.problem is not None:
         raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
@@ -116,48 +116,19 @@ async def _fetched(database: Database, settings: Settings, options: CrawlOptions
     return _Page(response.url, response.body, response.headers.get("Content-Type"), headers)
 
 
-# --- what is made of it --------------------------------------------------------------------------
-
-
-async def _repeated(source_id: str, database: Database, _: Settings) -> RepeatedBlocks:
-    from forager.documents.check import repeated_blocks
-    from forager.documents.sources import get_source
-    from forager.extract.content.repeated import NOTHING_REPEATED
-
-    await get_source(database, source_id)
-    return await repeated_blocks(database, source_id) or NOTHING_REPEATED
-
-
-def _read(page: _Page, repeated: RepeatedBlocks | None) -> Document:
-    from forager.crawl.extraction.reading import document_of
-    from forager.extract.document import extract_reading
-
-    _refuse_other(page)
-    given = (page.body, page.url, page.content_type, page.headers)
-    return document_of(extract_reading(*given, repeated=repeated, explain=repeated is not None))
+async def _repeated(here: CommandContext, source_id: str) -> RepeatedBlocks:
+    await get_source(here.database, source_id)
+    return await repeated_blocks(here.database, source_id) or NOTHING_REPEATED
 
 
 def _show_product(page: _Page, *, as_json: bool) -> None:
-    from forager.extract.product.page import open_page
-    from forager.parsers.registry import parse_product
-
-    _refuse_other(page)
-    opened = open_page(page.body, page.url, page.content_type, page.headers)
-    parsed = parse_product(opened)
+    parsed = parse_product(open_page(page.body, page.url, page.content_type, page.headers))
     return show_json(product_object(parsed, page.url)) if as_json else show_product(parsed)
 
 
-def _refuse_other(page: _Page) -> None:
-    from forager.extract.kinds import ContentKind, kind_of
-
-    if kind_of(page.body, page.content_type, page.url) is ContentKind.OTHER:
-        raise GiveUp(
-            f"{page.url} is neither HTML nor text: there is nothing to read", kind=ErrorKind.PARSE
-        )
-
-
-def _show(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
-    document = _read(page, repeated)
+def _show_document(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> None:
+    given = (page.body, page.url, page.content_type, page.headers)
+    document = document_of(extract_reading(*given, repeated=repeated, explain=repeated is not None))
     if as_json:
         show_json(
             {
@@ -180,7 +151,7 @@ def _show(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | None) -> Non
 
 
 def show_removed(removed: Sequence[RemovedBlock]) -> None:
-    """Blocks that were left out of a page, and why."""
+    """Print the blocks that were removed from a page, with the reasons."""
     say(f"removed: {counted(len(removed), 'block')}", "bold")
     for block in removed:
         say(f"  {block.element}: {on_one_line(block.text)}")
@@ -188,9 +159,7 @@ def show_removed(removed: Sequence[RemovedBlock]) -> None:
 
 
 def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
-    """One flat object; what is not known is null."""
-    from forager.extract.product.likeness import is_product
-
+    """One flat object; unknown values are null."""
     product = parsed.product
     return {
         "url": url,
@@ -214,7 +183,18 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
         "variant_id": product.variant_id,
         "images": [image.url for image in product.images],
         "image_details": product.images,
-        "variants": [_variant(variant) for variant in product.variants],
+        "variants": [
+            {
+                "sku": variant.sku,
+                "name": variant.name,
+                "price": _money(variant.price),
+                "currency": variant.currency,
+                "availability": variant.availability,
+                "gtin": variant.gtin,
+                "url": variant.url,
+            }
+            for variant in product.variants
+        ],
         "confidence": {name: round(e.confidence, 2) for name, e in product.evidence.items()},
         "origins": {name: evidence.origin for name, evidence in product.evidence.items()},
         "parser": parsed.parser,
@@ -223,26 +203,10 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
 
 
 def _money(amount: Decimal | None) -> str | None:
-    from forager.extract.product.price import plain
-
     return None if amount is None else plain(amount)
 
 
-def _variant(variant: Variant) -> dict[str, Any]:
-    return {
-        "sku": variant.sku,
-        "name": variant.name,
-        "price": _money(variant.price),
-        "currency": variant.currency,
-        "availability": variant.availability,
-        "gtin": variant.gtin,
-        "url": variant.url,
-    }
-
-
 def show_product(parsed: ParsedProduct) -> None:
-    from forager.extract.product.likeness import is_product
-
     product = parsed.product
     if not is_product(product):
         note(f"this hardly looks like the page of one product ({product.confidence:.0%})")

@@ -1,7 +1,8 @@
-"""`forager search`: find sections in what was crawled. `forager search reindex` is beside it."""
+"""`forager search`, `search reindex` and `read`: find and print published pages."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,27 +17,28 @@ from forager.cli.output import (
     console,
     counted,
     note,
+    note_more,
     say,
     short_time,
     show_json,
     write,
 )
-from forager.cli.running import run, with_database
+from forager.cli.running import CommandContext, answers
+from forager.db.database import open_database
+from forager.documents.reader import as_markdown, read_page, section_of
+from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
+from forager.documents.search import search as search_sections
+from forager.documents.search.embedding import embedder_of
+from forager.documents.search.hit import MAX_HITS, preferred_language
 from forager.errors import InvalidInput
+from forager.index.engine import open_engine
+from forager.settings import Search, Settings
 
 if TYPE_CHECKING:
-    from forager.documents.search import Hit, SearchPage, SearchRequest
     from forager.index.reindex import Reindexed
-    from forager.settings import Settings
 
-MAX_HITS = 100
 REINDEX = "reindex"
 WORDS = "words"
-
-
-class Kind(StrEnum):
-    DEFINITION = "definition"
-    LISTING = "listing"
 
 
 class What(StrEnum):
@@ -54,8 +56,7 @@ def reindex(
     Searches keep working, with the old index or with PostgreSQL. The next run resumes an
     interrupted one.
     """
-    settings = flags_of(context).load()
-    done = run(_reindex(settings, only, shown=not as_json))
+    done = asyncio.run(_reindex(flags_of(context).load(), only, shown=not as_json))
     if as_json:
         return show_json(done)
     for each in done:
@@ -66,12 +67,11 @@ def reindex(
 
 
 async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
-    from forager.db.database import open_database
+    # imported only where a search engine is configured
     from forager.documents.search.indexing import INDEXED_SECTIONS
     from forager.index.client import EngineClient
     from forager.index.reindex import Reindexer
     from forager.products.indexing import INDEXED_PRODUCTS
-    from forager.settings import Search
 
     if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
         raise InvalidInput(
@@ -96,7 +96,7 @@ async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> lis
 
 
 class SearchGroup(TyperGroup):
-    """Whatever is not the name of a command is looked for."""
+    """A group whose default command searches for the given words."""
 
     @property
     def default(self) -> Any:
@@ -107,7 +107,7 @@ class SearchGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        # shown as it was typed: without a name
+        # usage messages omit the name of the default command
         return ("" if name == WORDS else name), command, rest
 
 
@@ -129,7 +129,7 @@ def search(
     generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
     path: str | None = option("Only pages whose path has this prefix."),
     language: str | None = option("Only pages in this language, such as en."),
-    kind: Kind | None = option("Only sections of this kind."),
+    kind: SectionKind | None = option("Only sections of this kind."),
     limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -138,42 +138,30 @@ def search(
 
     `forager search -- reindex` searches for the word; `forager search reindex` is a command.
     """
-    from forager.documents.search import SearchRequest, SectionKind
-    from forager.documents.search.hit import preferred_language
-
     request = SearchRequest(
         query=" ".join(words),
         source=source,
         generation=generation,
         path=path,
         language=language,
-        kind=None if kind is None else SectionKind(kind.value),
+        kind=kind,
         prefers=preferred_language(os.environ.get("LANG")),
         limit=limit,
         cursor=cursor,
     )
-    page = run(find(flags_of(context).load(), request))
+    page = asyncio.run(find(flags_of(context).load(), request))
     return show_json(page) if as_json else show_hits(page)
 
 
 async def find(settings: Settings, request: SearchRequest) -> SearchPage:
-    from forager.db.database import open_database
-    from forager.documents.search import search
-    from forager.documents.search.embedding import embedder_of
-    from forager.index.engine import open_engine
-
     async with (
         open_database(settings, name="forager search") as database,
         open_engine(settings) as engine,
     ):
-        return await search(database, request, engine, embedder_of(settings))
-
-
-# --- how it looks ------------------------------------------------------------------------------
+        return await search_sections(database, request, engine, embedder_of(settings))
 
 
 def show_hits(page: SearchPage) -> None:
-    """Hits for people: highlighted, with what was left out said below."""
     for hit in page.items:
         _show_hit(hit)
     total = f"{'at least ' if page.capped else ''}{counted(page.total, 'page')}"
@@ -182,19 +170,19 @@ def show_hits(page: SearchPage) -> None:
         note(page.note)
     if page.capped:
         note("Too many sections match, so only some were ranked. Add words to narrow the search.")
-    if page.next_cursor:
-        note(f"More results: --cursor {page.next_cursor}")
+    note_more(page.next_cursor)
 
 
 def _show_hit(hit: Hit) -> None:
     from rich.text import Text
 
     head = hit.heading or hit.title
+    place = hit.title if hit.title and hit.title != hit.heading else hit.source_id
     console().print(
-        Text.assemble((clean(head), "bold"), (f"  {clean(_place(hit))}", "dim")), soft_wrap=True
+        Text.assemble((clean(head), "bold"), (f"  {clean(place)}", "dim")), soft_wrap=True
     )
     say(hit.url, "cyan")
-    # ranges hold for the text as it is: control characters were taken out of it before
+    # the ranges fit the cleaned text: cleaning replaces one character by one
     snippet = Text(clean(hit.snippet))
     for start, end in hit.highlights:
         snippet.stylize("bold", start, end)
@@ -205,7 +193,7 @@ def _show_hit(hit: Hit) -> None:
 
 
 def _further(hit: Hit) -> str:
-    """What else there is: other sections of the page, and pages that say the same."""
+    """Further sections of the page, and other pages with the same text."""
     parts = []
     if hit.more_sections:
         listed = ", ".join(section.heading for section in hit.sections if section.heading)
@@ -217,12 +205,26 @@ def _further(hit: Hit) -> str:
     return " · ".join(parts)
 
 
-def _place(hit: Hit) -> str:
-    return hit.title if hit.title and hit.title != hit.heading else hit.source_id
+def _document(found: dict[str, Any]) -> dict[str, Any]:
+    page, document = found["page"], found["page"].document
+    return {
+        "url": document.url,
+        "duplicate": page.duplicate,
+        "title": document.title,
+        "language": document.language,
+        "source_id": document.source_id,
+        "fetched_at": document.fetched_at,
+        "markdown": as_markdown(found["sections"]),
+        "sections": found["sections"],
+    }
 
 
-def read(
-    context: typer.Context,
+@answers(
+    lambda found: write(clean(as_markdown(found["sections"])).encode("utf-8", "replace")),
+    document=_document,
+)
+async def read(
+    here: CommandContext,
     url: Annotated[str, typer.Argument(metavar="URL", help="The URL of a crawled page.")],
     source: str | None = option("Source to read from.", show_default="the one fetched last"),
     generation: int | None = option(
@@ -231,32 +233,13 @@ def read(
     section: str | None = option(
         "Only this section and those below it: an anchor, heading or name."
     ),
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Print the published markdown of a page, or of one of its sections."""
-    from forager.documents.reader import as_markdown, read_page, section_of
-
-    page = with_database(
-        context, lambda db, _: read_page(db, url, source_id=source, generation=generation)
-    )
+    page = await read_page(here.database, url, source_id=source, generation=generation)
     if page.duplicate:
         note(f"{page.duplicate} repeats {page.document.url}: this is that page")
     if page.document.carried_since:
         since = short_time(page.document.carried_since)
         note(f"carried over: the page fails since {since} ({page.document.carried_reason})")
     sections = page.sections if section is None else section_of(page, section)
-    markdown = as_markdown(sections)
-    if not as_json:
-        return write(clean(markdown).encode("utf-8", "replace"))
-    return show_json(
-        {
-            "url": page.document.url,
-            "duplicate": page.duplicate,
-            "title": page.document.title,
-            "language": page.document.language,
-            "source_id": page.document.source_id,
-            "fetched_at": page.document.fetched_at,
-            "markdown": markdown,
-            "sections": sections,
-        }
-    )
+    return {"page": page, "sections": sections}

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from forager.archive.options import archive_options
 from forager.cli.crawls import source_views as views
 from forager.cli.options import AsJson, Cursor, Limit, Yes, argument, option
 from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import CommandContext, answers, confirm, lists, with_database
+from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.crawl.declared import (
+    Action,
+    Applied,
+    Planned,
+    apply_plan,
+    plan_sources,
+    read_source_file,
+)
+from forager.documents import publication, sources
+from forager.documents.check import check_source
+from forager.documents.cleanup import DocumentCleanup
+from forager.documents.diff import diff_generations
+from forager.documents.generation import Schedule, parse_cron, parse_every
+from forager.documents.page import DocumentRow
+from forager.documents.reader import list_documents
 from forager.errors import InvalidInput
+from forager.jobs.kinds import load_kinds
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from forager.crawl.declared import Applied, Planned
-    from forager.db.database import Database
-    from forager.documents.generation import Schedule, Source
-    from forager.documents.page import DocumentRow
-    from forager.settings import Settings
-
+app = typer.Typer(
+    help="Sources: generations, differences, publishing, refreshing.", no_args_is_help=True
+)
 
 DEFAULT_FILES = ("sources.yaml", "sources.yml", "sources.toml", "forager.toml")
 SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 
+@app.command()
 def apply(
     context: typer.Context,
     file: Path | None = argument(
@@ -40,23 +54,20 @@ def apply(
 
     Applying a file again changes nothing. Sources that the file does not list are not changed.
     """
-    from forager.crawl.declared import Action, apply_plan, plan_sources, read_source_file
-    from forager.jobs.kinds import load_kinds
-
     declared = read_source_file(file or _default_file())
 
-    async def ask(database: Database, settings: Settings) -> list[Applied]:
-        load_kinds(settings.job_modules)
-        planned = await plan_sources(database, settings, declared)
+    async def ask(here: CommandContext) -> list[Applied]:
+        load_kinds(here.settings.job_modules)
+        planned = await plan_sources(here.database, here.settings, declared)
         if not as_json:
             _show(planned)
         todo = sum(each.action is not Action.KEEP for each in planned)
         if dry_run or not todo:
             return []
         confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)
-        return await apply_plan(database, settings, planned)
+        return await apply_plan(here.database, here.settings, planned)
 
-    applied = with_database(context, ask)
+    applied = with_services(context, ask)
     if as_json:
         return show_json(applied)
     for each in applied:
@@ -83,12 +94,6 @@ def _show(planned: Sequence[Planned]) -> None:
             say(f"    {change}")
 
 
-app = typer.Typer(
-    help="Sources: generations, differences, publishing, refreshing.", no_args_is_help=True
-)
-
-app.command()(apply)
-
 SourceId = Annotated[
     str, typer.Argument(metavar="SOURCE", help="Name of the source; by default its host.")
 ]
@@ -114,18 +119,14 @@ def _listed(row: DocumentRow) -> dict[str, Any]:
 @lists(views.SOURCE_COLUMNS, none="There are no sources. `forager crawl URL` creates one.")
 async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List sources with their published generation."""
-    from forager.documents.sources import list_sources
-
-    return await list_sources(here.database, cursor=cursor, limit=limit)
+    return await sources.list_sources(here.database, cursor=cursor, limit=limit)
 
 
 @app.command()
 @answers(views.show_source)
 async def show(here: CommandContext, source: SourceId) -> object:
     """Show one source."""
-    from forager.documents.sources import get_source
-
-    return await get_source(here.database, source)
+    return await sources.get_source(here.database, source)
 
 
 @app.command()
@@ -138,8 +139,6 @@ async def pages(
     cursor: Cursor = None,
 ) -> object:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    from forager.documents.reader import list_documents
-
     return await list_documents(here.database, source, path=path, cursor=cursor, limit=limit)
 
 
@@ -149,9 +148,7 @@ async def generations(
     here: CommandContext, source: SourceId, limit: Limit = 20, cursor: Cursor = None
 ) -> object:
     """List the generations of a source, newest first."""
-    from forager.documents.sources import list_generations
-
-    return await list_generations(here.database, source, cursor=cursor, limit=limit)
+    return await sources.list_generations(here.database, source, cursor=cursor, limit=limit)
 
 
 @app.command()
@@ -167,8 +164,6 @@ async def diff(
     limit: int = option("Maximum number of pages to show.", default=10_000, min=1, max=1_000_000),
 ) -> object:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
-    from forager.documents.diff import diff_generations
-
     return await diff_generations(
         here.database, source, old, new, with_sections=sections, limit=limit
     )
@@ -178,9 +173,6 @@ async def diff(
 @answers(views.show_check)
 async def check(here: CommandContext, source: SourceId) -> object:
     """Compare published pages with their archived responses to find lost content."""
-    from forager.archive.options import archive_options
-    from forager.documents.check import check_source
-
     return await check_source(here.database, archive_options(here.settings).open(), source)
 
 
@@ -193,8 +185,6 @@ async def publish(
     force: bool = option("Publish even if the quality gate rejected it.", "--force", default=False),
 ) -> object:
     """Publish a generation (default: the newest)."""
-    from forager.documents import publication
-
     return await publication.publish(here.database, source, generation, force=force)
 
 
@@ -202,8 +192,6 @@ async def publish(
 @answers(views.show_published)
 async def rollback(here: CommandContext, source: SourceId, generation: Number = None) -> object:
     """Publish an older generation again (default: the one published before)."""
-    from forager.documents import publication
-
     return await publication.roll_back(here.database, source, generation)
 
 
@@ -211,12 +199,9 @@ async def rollback(here: CommandContext, source: SourceId, generation: Number = 
 @answers(lambda done: f"deleted {done['source_id']}: {done['removed'].generations} generations")
 async def delete(here: CommandContext, source: SourceId, yes: Yes = False) -> object:
     """Delete a source with all its generations. Jobs and archived responses stay."""
-    from forager.documents.cleanup import DocumentCleanup
-    from forager.documents.sources import delete_source, get_source
-
-    found = await get_source(here.database, source)
+    found = await sources.get_source(here.database, source)
     confirm(f"Delete {found.id} with {found.pages} published pages?", yes=yes)
-    await delete_source(here.database, source)
+    await sources.delete_source(here.database, source)
     removed = await DocumentCleanup(here.database).delete_abandoned(source)
     return {"source_id": source, "removed": removed}
 
@@ -228,32 +213,36 @@ async def delete(here: CommandContext, source: SourceId, yes: Yes = False) -> ob
 )
 async def refresh(here: CommandContext, source: SourceId) -> object:
     """Enqueue a crawl of a source with the options of its last crawl."""
-    from forager.documents import sources
-
     return await sources.refresh(here.database, here.queue, source)
 
 
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    every: str | None = option("Refresh interval: 30min, 12h, 1d, 1w.")
+    cron: str | None = option("Refresh by a cron expression, in UTC: '30 4 * * *'.")
+    off: bool = option("Turn the schedule off.", "--off", default=False)
+
+    def value(self) -> Schedule | None:
+        if (self.every is not None) + (self.cron is not None) + self.off > 1:
+            raise InvalidInput("give only one of --every, --cron and --off")
+        if self.every is not None:
+            return parse_every(self.every)
+        if self.cron is not None:
+            return parse_cron(self.cron)
+        return Schedule() if self.off else None
+
+
 @app.command()
-def schedule(
-    context: typer.Context,
+@answers(views.show_schedule)
+async def schedule(
+    here: CommandContext,
     source: SourceId,
-    every: str | None = option("Refresh interval: 30min, 12h, 1d, 1w."),
-    cron: str | None = option("Refresh by a cron expression, in UTC: '30 4 * * *'."),
-    off: bool = option("Turn the schedule off.", "--off", default=False),
-    as_json: AsJson = False,
-) -> None:
+    wanted: Annotated[Schedule | None, ScheduleOptions],
+) -> object:
     """Set when a source is refreshed; without options, show it."""
-    from forager.documents import sources
-
-    wanted = _schedule(every, cron, off)
-
-    async def ask(database: Database, _: Settings) -> Source:
-        if wanted is None:
-            return await sources.get_source(database, source)
-        return await sources.set_schedule(database, source, wanted)
-
-    found = with_database(context, ask)
-    return show_json(found) if as_json else views.show_schedule(found)
+    if wanted is None:
+        return await sources.get_source(here.database, source)
+    return await sources.set_schedule(here.database, source, wanted)
 
 
 @app.command("set")
@@ -268,20 +257,6 @@ async def set_(
     ),
 ) -> object:
     """Set how many generations are kept, and the limits of the quality gate."""
-    from forager.documents.sources import set_limits
-
-    return await set_limits(
+    return await sources.set_limits(
         here.database, source, keep=keep, max_shrink=max_shrink, max_failed=max_failed
     )
-
-
-def _schedule(every: str | None, cron: str | None, off: bool) -> Schedule | None:
-    from forager.documents.generation import Schedule, parse_cron, parse_every
-
-    if (every is not None) + (cron is not None) + off > 1:
-        raise InvalidInput("give only one of --every, --cron and --off")
-    if every is not None:
-        return parse_every(every)
-    if cron is not None:
-        return parse_cron(cron)
-    return Schedule() if off else None

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from forager.access.caller import LOCAL
 from forager.cli.crawls.crawl import Urls, as_flags
 from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import (
-    Columns,
-    long_time,
-    note,
-    plain,
-    say,
-    show_facts,
-    show_json,
-)
-from forager.cli.running import CommandContext, answers, lists, with_database
-
-if TYPE_CHECKING:
-    from forager.crawl.options import CrawlTemplate
+from forager.cli.output import Columns, long_time, note, plain, say, show_facts, show_json
+from forager.cli.running import CommandContext, answers, lists, with_services
+from forager.crawl.options import CrawlTemplate
+from forager.crawl.templates import delete_template, get_template, list_templates, save_template
 
 app = typer.Typer(
     help="Crawl templates: named options for `forager crawl --template`.", no_args_is_help=True
@@ -42,12 +34,11 @@ def _save(
 
     Secret headers and proxy credentials are not saved.
     """
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import save_template
-
     given = {**options, **({"urls": urls} if urls else {})}
     with as_flags():
-        saved = with_database(context, lambda db, _: save_template(db, LOCAL, name, given))
+        saved = with_services(
+            context, lambda here: save_template(here.database, LOCAL, name, given)
+        )
     if as_json:
         return show_json({**plain(saved.template), "omitted": saved.omitted})
     if saved.omitted:
@@ -58,17 +49,18 @@ def _save(
 app.command("save")(with_crawl_flags(_save, after="urls"))
 
 
-def _urls(template: CrawlTemplate) -> str:
-    return _words(template.options.get("urls", []))
-
-
-def _options(template: CrawlTemplate) -> str:
-    return ", ".join(name.replace("_", "-") for name in template.options if name != "urls")
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {text}" for name, text in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 TEMPLATE_COLUMNS: Columns = {
-    "NAME": "name", "OPTIONS": _options, "UPDATED": "updated_at", "URLS…": _urls,
-}  # fmt: skip
+    "NAME": "name",
+    "OPTIONS": lambda each: ", ".join(n.replace("_", "-") for n in each.options if n != "urls"),
+    "UPDATED": "updated_at",
+    "URLS…": lambda each: _text(each.options.get("urls", [])),
+}
 
 
 @app.command("list")
@@ -77,14 +69,11 @@ TEMPLATE_COLUMNS: Columns = {
 )
 async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None) -> object:
     """List crawl templates by name."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import list_templates
-
     return await list_templates(here.database, LOCAL, cursor=cursor, limit=limit)
 
 
 def _show(template: CrawlTemplate) -> None:
-    options = {name.replace("_", " "): _words(value) for name, value in template.options.items()}
+    options = {name.replace("_", " "): _text(value) for name, value in template.options.items()}
     show_facts({"name": template.name, **options, "updated": long_time(template.updated_at)})
 
 
@@ -92,9 +81,6 @@ def _show(template: CrawlTemplate) -> None:
 @answers(_show)
 async def show(here: CommandContext, name: TemplateName) -> object:
     """Show the URLs and options of a template."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import get_template
-
     return await get_template(here.database, LOCAL, name)
 
 
@@ -102,13 +88,4 @@ async def show(here: CommandContext, name: TemplateName) -> object:
 @answers(lambda found: f"deleted template {found.name}")
 async def delete(here: CommandContext, name: TemplateName) -> object:
     """Delete a template. Crawls that were started from it stay."""
-    from forager.access.caller import LOCAL
-    from forager.crawl.templates import delete_template
-
     return await delete_template(here.database, LOCAL, name)
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}: {text}" for name, text in value.items())
-    return ", ".join(value) if isinstance(value, list) else str(value)

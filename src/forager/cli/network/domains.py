@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Limit, grouped, option
-from forager.cli.output import (
-    counted,
-    duration,
-    long_time,
-    say,
-    short_time,
-    show_json,
-    show_rows,
-    show_table,
-)
-from forager.cli.running import CommandContext, answers, lists, with_database, with_services
+from forager.cli.options import Cursor, Limit, option
+from forager.cli.output import Columns, counted, duration, long_time, say, short_time, show_rows
+from forager.cli.running import CommandContext, answers, lists, with_services
 from forager.errors import InvalidInput
+from forager.fetch.domains import Domain
+from forager.fetch.domains.service import DomainChanges
 from forager.settings.crawling import parse_render
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from forager.fetch.domains import Domain
-    from forager.fetch.domains.service import DomainChanges
-    from forager.tasks.alarms import DomainAlarm
+from forager.tasks.alarms import Decision, decide_alarm, list_alarms
+from forager.tasks.task import parse_every
 
 DEFAULT = "default"
 
@@ -41,7 +29,7 @@ Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or
 
 @dataclass(frozen=True, slots=True)
 class DomainOptions:
-    """Options of `set` and `add`: what was not given is None."""
+    """Settings of a domain; `default` removes one."""
 
     delay: str | None = option(
         "Minimum time between two requests; `default` leaves it to each crawl.",
@@ -87,36 +75,51 @@ class DomainOptions:
         metavar="PATTERN|default",
     )
 
-    def changes(self) -> DomainChanges:
-        return _changes(
-            delay=_read(self.delay, lambda text: _number(text, "--delay", float)),
-            concurrency=_read(self.concurrency, lambda text: _number(text, "--concurrency", int)),
-            per_proxy_only=self.per_proxy_only,
-            proxy_rate=_read(self.proxy_rate, lambda text: _number(text, "--proxy-rate", float)),
-            every=_read(self.every, _interval),
-            adaptive=self.adaptive,
-            shortest=_read(self.min_every, _interval),
-            longest=_read(self.max_every, _interval),
-            currency=_read(self.currency, str.upper),
-            proxies=self.proxies,
-            allow_private=self.allow_private,
-            region=_read(self.region, str),
-            render=_read(self.render, parse_render),
-            render_urls=[each for each in self.render_url if each != DEFAULT]
+    def value(self) -> DomainChanges:
+        given: dict[str, Any] = {
+            "delay": _parsed(self.delay, _number("--delay", float)),
+            "concurrency": _parsed(self.concurrency, _number("--concurrency", int)),
+            "per_proxy_only": self.per_proxy_only,
+            "proxy_rate": _parsed(self.proxy_rate, _number("--proxy-rate", float)),
+            "every": _parsed(self.every, parse_every),
+            "adaptive": self.adaptive,
+            "shortest": _parsed(self.min_every, parse_every),
+            "longest": _parsed(self.max_every, parse_every),
+            "currency": _parsed(self.currency, str.upper),
+            "proxies": self.proxies,
+            "allow_private": self.allow_private,
+            "region": _parsed(self.region, str),
+            "render": _parsed(self.render, parse_render),
+            "render_urls": [url for url in self.render_url if url != DEFAULT]
             if self.render_url
             else None,
-        )
+        }
+        named = {name: value for name, value in given.items() if value is not None}
+        changes: dict[str, Any] = {n: None if v is _UNSET else v for n, v in named.items()}
+        return DomainChanges(**changes)
 
 
-def _row(domain: Domain) -> tuple[Any, ...]:
-    return (
-        domain.domain_name,
-        _seconds(domain.crawl_delay_seconds),
-        domain.max_concurrent_requests or DEFAULT,
-        domain.connections,
-        domain.region,
-        _now(domain),
-    )
+# the value of an option that was given as `default`
+_UNSET = object()
+
+
+def _parsed(text: str | None, parse: Callable[[str], Any]) -> Any:
+    if text is None:
+        return None
+    return _UNSET if text == DEFAULT else parse(text)
+
+
+def _number(flag: str, kind: Callable[[str], float]) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            return kind(text)
+        except ValueError:
+            raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None
+
+    return parse
+
+
+Changes = Annotated[DomainChanges, DomainOptions]
 
 
 def _now(domain: Domain) -> tuple[str, str]:
@@ -158,7 +161,7 @@ def _task_facts(domain: Domain) -> dict[str, str]:
         "every": _length(domain.crawl_frequency),
         "schedule": _adaptation(domain),
         "currency": domain.currency,
-        "proxies": None if domain.use_proxies is None else _yes_or_no(domain.use_proxies),
+        "proxies": {True: "yes", False: "no", None: None}[domain.use_proxies],
         "private": "addresses allowed" if domain.allow_private else None,
     }
     return {name: value for name, value in facts.items() if value is not None}
@@ -176,21 +179,22 @@ def _length(seconds: float | None) -> str | None:
     return None if seconds is None else duration(seconds)
 
 
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
-
-
 def _seconds(value: float | None) -> str:
     return DEFAULT if value is None else f"{value:g} s"
 
 
-def _show_list(domains: Sequence[Domain]) -> None:
-    columns = "DOMAIN~, DELAY>, CONNECTIONS>, IN USE>, REGION, NOW"
-    show_table(columns, [_row(domain) for domain in domains])
+DOMAIN_COLUMNS: Columns = {
+    "DOMAIN~": "domain_name",
+    "DELAY>": lambda domain: _seconds(domain.crawl_delay_seconds),
+    "CONNECTIONS>": lambda domain: domain.max_concurrent_requests or DEFAULT,
+    "IN USE>": "connections",
+    "REGION": "region",
+    "NOW": _now,
+}
 
 
 @app.command("list")
-@lists(_show_list, none="No domains match. A crawl adds one for each host.")
+@lists(DOMAIN_COLUMNS, none="No domains match. A crawl adds one for each host.")
 async def list_(
     here: CommandContext,
     active: bool | None = option("Only active or inactive domains.", "--active/--inactive"),
@@ -212,53 +216,51 @@ async def show(here: CommandContext, host: Host) -> object:
     return await here.domains.get(host)
 
 
+def _show_changed(changed: Sequence[Domain]) -> None:
+    if len(changed) == 1:
+        _show(changed[0])
+    else:
+        show_rows(DOMAIN_COLUMNS, changed)
+
+
 @app.command("set")
-@grouped
-def set_(
-    context: typer.Context,
+@answers(_show_changed, document=lambda changed: changed[0] if len(changed) == 1 else changed)
+async def set_(
+    here: CommandContext,
     hosts: Annotated[
         list[str],
         typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
     ],
-    options: DomainOptions,
-    as_json: AsJson = False,
-) -> None:
+    changes: Changes,
+) -> object:
     """Change the crawl settings of domains; running crawls apply them within seconds."""
-    changes = options.changes()
     if not changes.named():
         raise InvalidInput(
             "nothing to set was given",
             hint="Give --delay, --concurrency, --every or another option; see --help.",
         )
-    changed = with_services(context, lambda here: here.domains.set_many(hosts, changes))
-    if as_json:
-        return show_json(changed[0] if len(changed) == 1 else changed)
-    return _show(changed[0]) if len(changed) == 1 else _show_list(changed)
+    return await here.domains.set_many(hosts, changes)
 
 
 @app.command()
-@grouped
-def add(
-    context: typer.Context, host: Host, options: DomainOptions, as_json: AsJson = False
-) -> None:
+@answers(_show)
+async def add(here: CommandContext, host: Host, changes: Changes) -> object:
     """Add crawl settings for a host; they also apply to subdomains that have none."""
-    changes = options.changes()
-    added = with_services(context, lambda here: here.domains.add(host, changes))
-    return show_json(added) if as_json else _show(added)
+    return await here.domains.add(host, changes)
 
 
 @app.command()
 @answers(_show)
 async def enable(here: CommandContext, host: Host) -> object:
     """Allow a domain to be crawled again."""
-    return await here.domains.set(host, _changes(active=True))
+    return await here.domains.set(host, DomainChanges(active=True))
 
 
 @app.command()
 @answers(_show)
 async def disable(here: CommandContext, host: Host) -> object:
     """Stop all requests to a domain and its subdomains, including those of running crawls."""
-    return await here.domains.set(host, _changes(active=False))
+    return await here.domains.set(host, DomainChanges(active=False))
 
 
 @app.command()
@@ -268,23 +270,16 @@ async def unblock(here: CommandContext, host: Host) -> object:
     return await here.domains.forget_slow_down(host)
 
 
-def _show_alarms(found: Sequence[DomainAlarm]) -> None:
-    show_rows({"DOMAIN": "domain", "REASON": "reason", "RAISED": "raised_at"}, found)
-    if not found:
-        say("No domain has an alarm.")
-
-
 @app.command()
 @answers(
-    _show_alarms,
+    {"DOMAIN": "domain", "REASON": "reason", "RAISED": "raised_at"},
+    none="No domain has an alarm.",
     document=lambda found: [
         {"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found
     ],
 )
 async def alarms(here: CommandContext) -> object:
     """List domains whose results are held because they look wrong."""
-    from forager.tasks.alarms import list_alarms
-
     return await list_alarms(here.database)
 
 
@@ -297,45 +292,6 @@ def resolve(
     """End the alarm of a domain: accept or discard its held results."""
     if accept is None:
         raise InvalidInput("choose what to do with the held results: --accept or --discard")
-    from forager.tasks.alarms import Decision, decide_alarm
-
     decision = Decision.ACCEPT if accept else Decision.DISCARD
-    tasks = with_database(context, lambda database, _: decide_alarm(database, host, decision))
+    tasks = with_services(context, lambda here: decide_alarm(here.database, host, decision))
     say(f"Held results {decision.value}ed: {counted(tasks, 'task')}.")
-
-
-def _changes(**given: Any) -> DomainChanges:
-    """What was given: None is what was not, and a `default` that was asked for becomes None."""
-    from forager.fetch.domains.service import DomainChanges
-
-    changes: dict[str, Any] = {}
-    for name, value in given.items():
-        if value is not None:
-            changes[name] = None if value is _UNSET else value
-    return DomainChanges(**changes)
-
-
-_UNSET = object()
-
-
-def _read(text: str | None, parse: Callable[[str], Any]) -> Any:
-    """An option's value; `default` is one too."""
-    if text is None:
-        return None
-    return _UNSET if text == DEFAULT else parse(text)
-
-
-def _interval(text: str) -> timedelta:
-    from forager.tasks.task import parse_every
-
-    return parse_every(text)
-
-
-Number = TypeVar("Number", int, float)
-
-
-def _number(text: str, flag: str, kind: type[Number]) -> Number:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from forager.cli.failures import FAILED
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, Yes, argument, option
+from forager.cli.options import AllowPrivate, Cursor, Limit, Yes, argument, option
 from forager.cli.output import (
     Columns,
     counted,
@@ -18,38 +16,24 @@ from forager.cli.output import (
     long_time,
     note,
     plain,
+    read_input,
     say,
     short_time,
     show_facts,
-    show_json,
 )
-from forager.cli.running import (
-    CommandContext,
-    answers,
-    confirm,
-    lists,
-    with_database,
-    with_services,
-)
+from forager.cli.running import CommandContext, answers, confirm, fail_unless, lists
 from forager.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from forager.webhooks.service import Issued
-    from forager.webhooks.webhook import Delivery, Webhook
-
+from forager.webhooks.delivery import message_content, send_test
+from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
+from forager.webhooks.webhook import Delivery, Webhook
 
 app = typer.Typer(
     help="Webhook URLs that receive events, and their deliveries.", no_args_is_help=True
 )
 
 MAX_SECRET = 1000
+ALL = "all"
 ORDERED = "Deliver events of one product in order; a failed one delays its later ones."
-
-
-class State(StrEnum):
-    WAITING = "waiting"
-    SENT = "sent"
-    FAILED = "failed"
 
 
 WebhookId = Annotated[
@@ -64,9 +48,32 @@ SecretFile = Annotated[
 ]
 
 
+def _secret(file: Path | None) -> str | None:
+    """Read a secret from a file, because other users of the machine can see command lines."""
+    if file is None:
+        return None
+    try:
+        return read_input(file, MAX_SECRET).decode("ascii").strip()
+    except UnicodeDecodeError:
+        raise InvalidInput("a secret consists of ASCII characters") from None
+
+
+def _issued_document(issued: Issued) -> dict[str, Any]:
+    return {**plain(issued.webhook), "secret": issued.secret}
+
+
+def _show_issued(issued: Issued, action: str) -> None:
+    say(f"{action} webhook {issued.webhook.id}: {issued.webhook.url}")
+    if issued.secret is None:
+        return note("E-mail needs the settings FORAGER_SMTP_URL and FORAGER_SMTP_FROM.")
+    say(f"secret: {issued.secret}")
+    return note("It is not shown again. Receivers verify signatures with it.")
+
+
 @app.command()
-def add(
-    context: typer.Context,
+@answers(lambda issued: _show_issued(issued, "added"), document=_issued_document)
+async def add(
+    here: CommandContext,
     url: Annotated[
         str,
         typer.Argument(
@@ -80,17 +87,14 @@ def add(
     allow_private: AllowPrivate = False,
     ordered: bool = option(ORDERED, "--ordered", default=False),
     secret_file: SecretFile = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Send events to a URL or an e-mail address. A secret is shown once and stored encrypted."""
-    from forager.webhooks.service import NewWebhook
-
-    new = NewWebhook(url, tuple(kind or ()), domain, _secret(secret_file), allow_private, ordered)
-    issued = with_services(context, lambda here: here.webhooks.add(new))
-    return _show_issued(issued, "added", as_json)
+    secret = _secret(secret_file)
+    new = NewWebhook(url, tuple(kind or ()), domain, secret, allow_private, ordered)
+    return await here.webhooks.add(new)
 
 
-def show_webhook(webhook: Webhook) -> None:
+def _show(webhook: Webhook) -> None:
     facts = {
         "id": webhook.id,
         "url": webhook.url,
@@ -137,48 +141,59 @@ async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None)
 
 
 @app.command()
-@answers(show_webhook)
+@answers(_show)
 async def show(here: CommandContext, webhook: WebhookId) -> object:
     """Show one webhook."""
     return await here.webhooks.get(webhook)
 
 
-@app.command("set")
-def set_(
-    context: typer.Context,
-    webhook: WebhookId,
-    url: str | None = option("URL that events are posted to."),
+@dataclass(frozen=True, slots=True)
+class WebhookOptions:
+    """Values to change; `all` removes a filter."""
+
+    url: str | None = option("URL that events are posted to.")
     kind: list[str] | None = option(
         "Only events of this kind (repeatable).", "--events", metavar="KIND|all"
-    ),
-    domain: str | None = option("Only events of this domain.", metavar="HOST|all"),
+    )
+    domain: str | None = option("Only events of this domain.", metavar="HOST|all")
     allow_private: bool | None = option(
         "Allow private and loopback addresses.", "--allow-private/--no-allow-private"
-    ),
-    ordered: bool | None = option(ORDERED, "--ordered/--unordered"),
-    on: bool | None = option("Whether it receives events.", "--on/--off"),
-    rotate: bool = option("Sign with a new secret, shown once.", "--rotate-secret", default=False),
-    secret_file: SecretFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Change a webhook. Other values stay; pending messages go to the new URL."""
-    from forager.webhooks.service import WebhookChanges
-
-    given: dict[str, Any] = {"url": url, "allow_private": allow_private, "active": on}
-    given["ordered"] = ordered
-    named = {name: value for name, value in given.items() if value is not None}
-    if kind:
-        named["kinds"] = () if kind == ["all"] else tuple(kind)
-    if domain is not None:
-        named["domain"] = None if domain == "all" else domain
-    if rotate or secret_file is not None:
-        named["secret"] = _secret(secret_file)
-    if not named:
-        raise InvalidInput("nothing to set was given", hint="See `forager webhooks set --help`.")
-    changed = with_services(
-        context, lambda here: here.webhooks.change(webhook, WebhookChanges(**named))
     )
-    return _show_changed(changed, as_json)
+    ordered: bool | None = option(ORDERED, "--ordered/--unordered")
+    on: bool | None = option("Whether it receives events.", "--on/--off")
+    rotate: bool = option("Sign with a new secret, shown once.", "--rotate-secret", default=False)
+    secret_file: SecretFile = None
+
+    def value(self) -> WebhookChanges:
+        given: dict[str, Any] = {
+            "url": self.url,
+            "allow_private": self.allow_private,
+            "active": self.on,
+            "ordered": self.ordered,
+        }
+        named = {name: value for name, value in given.items() if value is not None}
+        if self.kind:
+            named["kinds"] = () if self.kind == [ALL] else tuple(self.kind)
+        if self.domain is not None:
+            named["domain"] = None if self.domain == ALL else self.domain
+        if self.rotate or self.secret_file is not None:
+            named["secret"] = _secret(self.secret_file)
+        if not named:
+            hint = "See `forager webhooks set --help`."
+            raise InvalidInput("nothing to set was given", hint=hint)
+        return WebhookChanges(**named)
+
+
+@app.command("set")
+@answers(
+    lambda done: _show(done.webhook) if done.secret is None else _show_issued(done, "changed"),
+    document=lambda done: done.webhook if done.secret is None else _issued_document(done),
+)
+async def set_(
+    here: CommandContext, webhook: WebhookId, changes: Annotated[WebhookChanges, WebhookOptions]
+) -> object:
+    """Change a webhook. Other values stay; pending messages go to the new URL."""
+    return await here.webhooks.change(webhook, changes)
 
 
 @app.command()
@@ -209,31 +224,26 @@ async def disable(
 
 
 @app.command("rotate-secret")
-def rotate_secret(
-    context: typer.Context,
-    webhook: WebhookId,
-    secret_file: SecretFile = None,
-    as_json: AsJson = False,
-) -> None:
+@answers(lambda issued: _show_issued(issued, "new secret of"), document=_issued_document)
+async def rotate_secret(
+    here: CommandContext, webhook: WebhookId, secret_file: SecretFile = None
+) -> object:
     """Sign with a new secret from the next message on."""
-    secret = _secret(secret_file)
-    issued = with_services(context, lambda here: here.webhooks.rotate_secret(webhook, secret))
-    return _show_issued(issued, "new secret of", as_json)
+    return await here.webhooks.rotate_secret(webhook, _secret(secret_file))
 
 
 @app.command("test")
-def send(context: typer.Context, webhook: WebhookId, as_json: AsJson = False) -> None:
+@answers(
+    lambda sent: (
+        f"{'accepted' if sent.error is None else f'failed: {sent.error}'}"
+        f" ({sent.seconds * 1000:.0f} ms)"
+    ),
+    document=lambda sent: {"taken": sent.taken, **plain(sent)},
+    then=fail_unless(lambda sent: sent.taken),
+)
+async def send(here: CommandContext, webhook: WebhookId) -> object:
     """Send a test message now, and show the response."""
-    from forager.webhooks.delivery import send_test
-
-    posted = with_database(context, lambda db, settings: send_test(db, settings, webhook))
-    if as_json:
-        show_json({"taken": posted.taken, **plain(posted)})
-    else:
-        what = "accepted" if posted.error is None else f"failed: {posted.error}"
-        say(f"{what} ({posted.seconds * 1000:.0f} ms)")
-    if not posted.taken:
-        raise typer.Exit(FAILED)
+    return await send_test(here.database, here.settings, webhook)
 
 
 def _delivery_state(delivery: Delivery) -> tuple[str, str]:
@@ -260,51 +270,51 @@ DELIVERY_COLUMNS: Columns = {
 async def deliveries(
     here: CommandContext,
     webhook: WebhookId,
-    state: State | None = option("Only messages in this state."),
+    state: DeliveryState | None = option("Only messages in this state."),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> object:
     """List messages to a webhook, newest first: sent, waiting or failed."""
-    from forager.webhooks.service import DeliveryState
-
-    wanted = None if state is None else DeliveryState(state.value)
-    return await here.webhooks.deliveries(webhook, state=wanted, cursor=cursor, limit=limit)
+    return await here.webhooks.deliveries(webhook, state=state, cursor=cursor, limit=limit)
 
 
-@app.command()
-def delivery(
-    context: typer.Context,
-    webhook: WebhookId,
-    message: Annotated[
-        int, typer.Argument(metavar="MESSAGE", min=1, max=2**63 - 1, help="ID of the message.")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Show a message: its payload, and the responses to the last attempts."""
-    from forager.webhooks.delivery import message_content
-
-    found, event = with_services(context, lambda here: here.webhooks.delivery(webhook, message))
-    payload = None if event is None else message_content(event)
-    if as_json:
-        return show_json({**plain(found), "payload": payload})
+def _show_delivery(shown: dict[str, Any]) -> None:
+    found: Delivery = shown["delivery"]
     facts = {"message": found.id, "kind": found.kind, "state": _delivery_state(found)[0]}
     show_facts({**facts, "created": long_time(found.created_at)})
     say("\nPayload", "bold")
+    payload = shown["payload"]
     say("deleted" if payload is None else json_bytes(payload).decode().rstrip())
     for each in found.responses:
         say(f"\nAttempt {each['attempt']}, {each['at']} ({each['seconds']:g} s)", "bold")
         say(each["error"] or f"accepted with {each['status']}")
         say("\n".join(f"{name}: {value}" for name, value in each["headers"].items()))
         say(each["body"])
-    return None
-
-
-def _retried(done: dict[str, int]) -> str:
-    return f"{counted(done['messages'], 'message')} will be sent to webhook {done['webhook_id']}"
 
 
 @app.command()
-@answers(_retried)
+@answers(
+    _show_delivery,
+    document=lambda shown: {**plain(shown["delivery"]), "payload": shown["payload"]},
+)
+async def delivery(
+    here: CommandContext,
+    webhook: WebhookId,
+    message: Annotated[
+        int, typer.Argument(metavar="MESSAGE", min=1, max=2**63 - 1, help="ID of the message.")
+    ],
+) -> object:
+    """Show a message: its payload, and the responses to the last attempts."""
+    found, event = await here.webhooks.delivery(webhook, message)
+    return {"delivery": found, "payload": None if event is None else message_content(event)}
+
+
+@app.command()
+@answers(
+    lambda done: (
+        f"{counted(done['messages'], 'message')} will be sent to webhook {done['webhook_id']}"
+    )
+)
 async def retry(
     here: CommandContext,
     webhook: WebhookId,
@@ -313,33 +323,3 @@ async def retry(
     """Retry failed messages, and send pending ones at once."""
     done = await here.webhooks.retry(webhook, messages or None)
     return {"webhook_id": webhook, "messages": done}
-
-
-def _secret(file: Path | None) -> str | None:
-    """From a file: every user of the machine can read command lines."""
-    if file is None:
-        return None
-    try:
-        stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
-        with stream:
-            return stream.read(MAX_SECRET).decode("ascii").strip()
-    except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("a secret consists of ASCII characters") from None
-
-
-def _show_changed(changed: Issued, as_json: bool) -> None:
-    if changed.secret is not None:
-        return _show_issued(changed, "changed", as_json)
-    return show_json(changed.webhook) if as_json else show_webhook(changed.webhook)
-
-
-def _show_issued(issued: Issued, what: str, as_json: bool) -> None:
-    if as_json:
-        return show_json({**plain(issued.webhook), "secret": issued.secret})
-    say(f"{what} webhook {issued.webhook.id}: {issued.webhook.url}")
-    if issued.secret is None:
-        return note("E-mail needs the settings FORAGER_SMTP_URL and FORAGER_SMTP_FROM.")
-    say(f"secret: {issued.secret}")
-    return note("It is not shown again. Receivers verify signatures with it.")

@@ -1,19 +1,18 @@
-"""`forager analytics`: copy what was crawled to files, and ask them."""
+"""`forager analytics`: copy crawled data to Parquet files, and query them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import asyncio
+from typing import Annotated, Any
 
 import typer
 
+from forager.analytics.answers import Answer, answer, list_queries
+from forager.analytics.sync import Synced
+from forager.analytics.sync import sync as sync_lake
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import counted, note, show_json, show_rows, show_table
 from forager.cli.running import CommandContext, answers
-from forager.cli.running import run as run_loop
-
-if TYPE_CHECKING:
-    from forager.analytics.answers import Answer
-    from forager.analytics.sync import Synced
 
 app = typer.Typer(
     help="Products, prices, pages and parsers as Parquet files, and queries on them.",
@@ -36,16 +35,12 @@ async def sync(here: CommandContext) -> object:
 
     The next run resumes an interrupted one.
     """
-    from forager.analytics.sync import sync as sync_lake
-
     return await sync_lake(here.database, here.settings)
 
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the available queries."""
-    from forager.analytics.answers import list_queries
-
     found = list_queries()
     if as_json:
         return show_json([{"name": each.name, "about": each.about} for each in found])
@@ -61,30 +56,22 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a query. Results are as fresh as the last sync."""
-    from forager.analytics.answers import answer
-
-    settings = flags_of(context).load()
-    found = run_loop(answer(settings, name, days=days, limit=limit))
+    found = asyncio.run(answer(flags_of(context).load(), name, days=days, limit=limit))
     return show_json(found) if as_json else _show(found)
 
 
 def _show(found: Answer) -> None:
     if found.rows:
-        numbers: dict[str, Any] = {"justify": "right"}
-        columns = {
-            name.replace("_", " ").upper(): numbers if _is_number(found, place) else {}
-            for place, name in enumerate(found.columns)
-        }
+        columns: dict[str, dict[str, Any]] = {}
+        for name, values in zip(found.columns, zip(*found.rows, strict=True), strict=True):
+            numeric = all(isinstance(value, int | float | None) for value in values)
+            columns[name.replace("_", " ").upper()] = {"justify": "right"} if numeric else {}
         show_table(columns, found.rows)
     else:
-        note("The lake has nothing of that time.")
+        note("There are no rows in this period.")
     if found.is_cut:
         note("There are more rows: give a larger --limit.")
     if found.complete_until is None:
-        note("Nothing was copied yet: `forager analytics sync` does it.")
+        note("No data was copied yet: run `forager analytics sync`.")
     else:
         note(f"As of {found.complete_until:%Y-%m-%d %H:%M} UTC, the last `forager analytics sync`.")
-
-
-def _is_number(found: Answer, place: int) -> bool:
-    return all(isinstance(row[place], int | float | None) for row in found.rows)

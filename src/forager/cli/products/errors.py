@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,16 +22,14 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
-from forager.cli.running import confirm, leave_if_unknown, with_database
+from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
 from forager.errors import InvalidInput
+from forager.tasks import dead_letters as letters
+from forager.tasks.causes import ErrorFilter, ErrorRow
+from forager.tasks.dead_letters import LetterFilter, letter_filter
+from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
 
-if TYPE_CHECKING:
-    from forager.db.cursor import Page
-    from forager.db.database import Database
-    from forager.settings import Settings
-    from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
-    from forager.tasks.errors import ErrorFilter, ErrorRow
-
+NO_ERRORS = "There are no such errors."
 
 app = typer.Typer(
     help="Errors of tasks: without a command, in groups by domain, type and message.",
@@ -40,68 +38,27 @@ app = typer.Typer(
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorOptions:
-    """Options that select errors."""
+class GroupOptions:
+    """Options that select groups of errors."""
 
     domain: Domain = None
     type_: str | None = option("Only network, http, parse, validation or other.", "--type")
     since: str | None = option("Only the last 30min, 12h or 7d.")
 
-    def filter(self, message: str | None = None, task: int | None = None) -> ErrorFilter:
-        from forager.tasks.errors import error_filter
-
-        return error_filter(
-            domain=self.domain,
-            error_type=self.type_,
-            since=None if self.since is None else parse_duration(self.since),
-            message=message,
-            task_id=task,
-        )
+    def value(self, **more: Any) -> ErrorFilter:
+        since = None if self.since is None else parse_duration(self.since)
+        return error_filter(domain=self.domain, error_type=self.type_, since=since, **more)
 
 
-@app.callback()
-@grouped
-def errors(
-    context: typer.Context,
-    options: ErrorOptions,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """Group errors by domain, type and message: how often, since when, and one example."""
-    if context.invoked_subcommand is not None:
-        return None
-    from forager.tasks.errors import group_errors
+@dataclass(frozen=True, slots=True)
+class ErrorOptions(GroupOptions):
+    """Options that select single errors."""
 
-    wanted = options.filter()
-    page = with_database(
-        context, lambda db, _: group_errors(db, wanted, cursor=cursor, limit=limit)
-    )
-    return show_list(page, as_json, _GROUP_COLUMNS, none="There are no such errors.")
+    message: str | None = option("Only errors with this message.")
+    task: int | None = option("Only errors of this task.")
 
-
-@app.command()
-@grouped
-def show(
-    context: typer.Context,
-    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
-    *,
-    options: ErrorOptions,
-    message: str | None = option("Only errors with this message."),
-    task: int | None = option("Only errors of this task."),
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List single errors, newest first; with an ID, show that one with its stack trace."""
-    from forager.tasks.errors import get_error, list_errors
-
-    if error_id is not None:
-        found = with_database(context, lambda db, _: get_error(db, error_id))
-        return show_json(found) if as_json else _show_one(found)
-    wanted = options.filter(message, task)
-    page = with_database(context, lambda db, _: list_errors(db, wanted, cursor=cursor, limit=limit))
-    return show_list(page, as_json, _ERROR_COLUMNS, none="There are no such errors.")
+    def value(self, **more: Any) -> ErrorFilter:
+        return GroupOptions.value(self, message=self.message, task_id=self.task, **more)
 
 
 _GROUP_COLUMNS: Columns = {
@@ -113,8 +70,6 @@ _GROUP_COLUMNS: Columns = {
     "MESSAGE…": "message",
     "EXAMPLE…": "example_url",
 }
-
-
 _ERROR_COLUMNS: Columns = {
     "ID>": "id",
     "WHEN": "occurred_at",
@@ -124,6 +79,44 @@ _ERROR_COLUMNS: Columns = {
     "MESSAGE…": "error_message",
     "URL…": "url",
 }
+
+
+@app.callback()
+@grouped
+def errors(
+    context: typer.Context,
+    wanted: Annotated[ErrorFilter, GroupOptions],
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Group errors by domain, type and message: how often, since when, and one example."""
+    if context.invoked_subcommand is None:
+        page = with_services(
+            context, lambda here: group_errors(here.database, wanted, cursor=cursor, limit=limit)
+        )
+        show_list(page, as_json, _GROUP_COLUMNS, none=NO_ERRORS)
+
+
+@app.command()
+@grouped
+def show(
+    context: typer.Context,
+    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
+    *,
+    wanted: Annotated[ErrorFilter, ErrorOptions],
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    as_json: AsJson = False,
+) -> None:
+    """List single errors, newest first; with an ID, show that one with its stack trace."""
+    if error_id is not None:
+        found = with_services(context, lambda here: get_error(here.database, error_id))
+        return show_json(found) if as_json else _show_one(found)
+    page = with_services(
+        context, lambda here: list_errors(here.database, wanted, cursor=cursor, limit=limit)
+    )
+    return show_list(page, as_json, _ERROR_COLUMNS, none=NO_ERRORS)
 
 
 def _show_one(row: ErrorRow) -> None:
@@ -153,7 +146,7 @@ Cause = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class LetterChoice:
+class LetterOptions:
     """Options that select dead letters."""
 
     ids: list[int] | None = argument("IDs of dead letters.", metavar="[ID]...")
@@ -161,9 +154,7 @@ class LetterChoice:
     domain: Domain = None
     everything: bool = option("All dead letters.", "--all", default=False)
 
-    def filter(self) -> LetterFilter:
-        from forager.tasks.dead_letters import letter_filter
-
+    def value(self) -> LetterFilter:
         if not (self.ids or self.cause or self.domain or self.everything):
             raise InvalidInput(
                 "no dead letter was selected", hint="Give IDs, --cause, --domain or --all."
@@ -171,86 +162,7 @@ class LetterChoice:
         return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
-@letters_app.command("list")
-def list_(
-    context: typer.Context,
-    cause: Cause = None,
-    domain: Domain = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List dead letters by cause, then the newest individually."""
-    from forager.tasks import dead_letters as letters
-
-    wanted = letters.letter_filter(cause=cause, domain=domain)
-
-    async def ask(database: Database, _: Settings) -> tuple[list[LetterGroup], Page[DeadLetter]]:
-        return (
-            await letters.group_letters(database, wanted),
-            await letters.list_letters(database, wanted, cursor=cursor, limit=limit),
-        )
-
-    groups, page = with_database(context, ask)
-    if as_json:
-        return show_json({"groups": groups, "items": page.items, "next_cursor": page.next_cursor})
-    if not page.items:
-        return note("There are no such dead letters.")
-    show_rows(_LETTER_GROUP_COLUMNS, groups)
-    say("")
-    show_rows(_LETTER_COLUMNS, page.items)
-    note_more(page.next_cursor)
-    return note("`forager dead-letters retry ID...` tries them again; `drop` lets them go.")
-
-
-@letters_app.command()
-@grouped
-def retry(context: typer.Context, choice: LetterChoice, as_json: AsJson = False) -> None:
-    """Retry tasks now, with all their retries."""
-    from forager.tasks.dead_letters import retry_letters, unknown_letters
-
-    wanted = choice.filter()
-
-    async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
-        unknown = await unknown_letters(database, wanted)
-        return await retry_letters(database, wanted), unknown
-
-    done, unknown = with_database(context, ask)
-    _show_done("task", "retried", done, unknown, as_json)
-
-
-@letters_app.command()
-@grouped
-def drop(
-    context: typer.Context, choice: LetterChoice, yes: Yes = False, as_json: AsJson = False
-) -> None:
-    """Dismiss dead letters; their tasks stay failed."""
-    from forager.tasks.dead_letters import count_letters, drop_letters, unknown_letters
-
-    wanted = choice.filter()
-
-    async def ask(database: Database, _: Settings) -> tuple[int, list[int]]:
-        unknown = await unknown_letters(database, wanted)
-        if not choice.ids:
-            count = await count_letters(database, wanted)
-            confirm(f"Drop {counted(count, 'dead letter')}?", yes=yes)
-        return await drop_letters(database, wanted), unknown
-
-    done, unknown = with_database(context, ask)
-    _show_done("dead letter", "dropped", done, unknown, as_json)
-
-
-def _show_done(noun: str, done: str, count: int, unknown: list[int], as_json: bool) -> None:
-    if as_json:
-        show_json({done: count, "not_found": unknown})
-    else:
-        say(f"{counted(count, noun)} {done}")
-    _leave_if_unknown(unknown)
-
-
-def _leave_if_unknown(ids: list[int]) -> None:
-    leave_if_unknown(ids, "open dead letter", "`forager dead-letters list` shows those there are.")
-
+ChosenLetters = Annotated[LetterFilter, LetterOptions]
 
 _LETTER_GROUP_COLUMNS: Columns = {
     "COUNT>": "count",
@@ -260,8 +172,6 @@ _LETTER_GROUP_COLUMNS: Columns = {
     "MESSAGE…": "message",
     "EXAMPLE…": "example_url",
 }
-
-
 _LETTER_COLUMNS: Columns = {
     "ID>": "id",
     "TASK>": "task_id",
@@ -271,3 +181,53 @@ _LETTER_COLUMNS: Columns = {
     "MESSAGE…": "error_message",
     "URL…": "url",
 }
+
+
+def _show_letters(found: dict[str, Any]) -> None:
+    if not found["items"]:
+        return note("There are no such dead letters.")
+    show_rows(_LETTER_GROUP_COLUMNS, found["groups"])
+    say("")
+    show_rows(_LETTER_COLUMNS, found["items"])
+    note_more(found["next_cursor"])
+    return note("`forager dead-letters retry ID...` tries them again; `drop` dismisses them.")
+
+
+@letters_app.command("list")
+@answers(_show_letters)
+async def list_(
+    here: CommandContext,
+    cause: Cause = None,
+    domain: Domain = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List dead letters by cause, then the newest individually."""
+    wanted = letter_filter(cause=cause, domain=domain)
+    groups = await letters.group_letters(here.database, wanted)
+    page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
+    return {"groups": groups, "items": page.items, "next_cursor": page.next_cursor}
+
+
+def _exit_if_unknown(done: dict[str, Any]) -> None:
+    hint = "`forager dead-letters list` lists open dead letters."
+    exit_if_unknown(done["not_found"], "open dead letter", hint)
+
+
+@letters_app.command()
+@answers(lambda done: f"{counted(done['retried'], 'task')} retried", then=_exit_if_unknown)
+async def retry(here: CommandContext, wanted: ChosenLetters) -> object:
+    """Retry tasks now, with all their retries."""
+    unknown = await letters.unknown_letters(here.database, wanted)
+    return {"retried": await letters.retry_letters(here.database, wanted), "not_found": unknown}
+
+
+@letters_app.command()
+@answers(lambda done: f"{counted(done['dropped'], 'dead letter')} dropped", then=_exit_if_unknown)
+async def drop(here: CommandContext, wanted: ChosenLetters, yes: Yes = False) -> object:
+    """Dismiss dead letters; their tasks stay failed."""
+    unknown = await letters.unknown_letters(here.database, wanted)
+    if not wanted.ids:
+        count = await letters.count_letters(here.database, wanted)
+        confirm(f"Drop {counted(count, 'dead letter')}?", yes=yes)
+    return {"dropped": await letters.drop_letters(here.database, wanted), "not_found": unknown}

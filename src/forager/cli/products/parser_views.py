@@ -9,7 +9,7 @@ from forager.cli.output import Columns, counted, note, on_one_line, say, show_ro
 from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.fixtures import Difference, Fixture
 from forager.parsers.overview import ParserLine
-from forager.parsers.rates import VersionRate, share
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rollouts import Rollout
 from forager.parsers.scaffold import Scaffold
 
@@ -52,16 +52,8 @@ def percent(rate: float | None) -> str:
 
 
 def rate_fields(rate: VersionRate) -> dict[str, Any]:
-    return {
-        "domain": rate.domain,
-        "parser": rate.parser,
-        "version": rate.version,
-        "role": rate.role,
-        "recent_pages": rate.recent_pages,
-        "recent_rate": share(rate.recent_good, rate.recent_pages),
-        "week_pages": rate.week_pages,
-        "week_rate": share(rate.week_good, rate.week_pages),
-    }
+    names = ("domain", "parser", "version", "role", "recent_pages", "recent_rate", "week_pages")
+    return {name: getattr(rate, name) for name in (*names, "week_rate")}
 
 
 RATE_COLUMNS: Columns = {
@@ -70,9 +62,9 @@ RATE_COLUMNS: Columns = {
     "VERSION": "version",
     "ROLE": "role",
     "OF LAST 100>": "recent_pages",
-    "GOOD>": lambda rate: percent(share(rate.recent_good, rate.recent_pages)),
+    "GOOD>": lambda rate: percent(rate.recent_rate),
     "IN 7 DAYS>": "week_pages",
-    "GOOD >": lambda rate: percent(share(rate.week_good, rate.week_pages)),
+    "GOOD >": lambda rate: percent(rate.week_rate),
 }
 
 
@@ -83,8 +75,6 @@ def show_rollout(rollout: Rollout) -> None:
     note("Workers follow within seconds.")
     note_missing(rollout.parser, rollout.canary_version or rollout.active_version, rollout)
 
-
-# --- fixtures ------------------------------------------------------------------------------------
 
 Results = Sequence[tuple[Fixture, list[Difference]]]
 
@@ -112,9 +102,6 @@ def show_scaffold(done: Scaffold) -> None:
         note(f"Then: forager parsers test {done.fixture.parent} --module {done.module}")
     note(f"To have it found once it is installed, add to pyproject.toml:\n\n{done.entry_point}\n")
     note(f"Or without a package: FORAGER_PARSER_MODULES={done.module.absolute()}")
-
-
-# --- backtests -----------------------------------------------------------------------------------
 
 
 def backtest_fields(report: Backtest) -> dict[str, Any]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
 from forager.cli.output import Steps, note, show_json
 from forager.cli.products import parser_views as views
-from forager.cli.running import CommandContext, answers, lists, with_database
+from forager.cli.running import CommandContext, answers, fail_unless, lists, with_services
+from forager.crawl.explain.probe import probe
+from forager.crawl.options import crawl_options
 from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from forager.db.database import Database
-    from forager.parsers.scaffold import SavedPage
-    from forager.settings import Settings
+from forager.parsers.backtest import backtest as run_backtest
+from forager.parsers.fixtures import check_fixture, find_fixtures, read_page
+from forager.parsers.overview import overview
+from forager.parsers.rates import list_rates
+from forager.parsers.registry import load_parsers
+from forager.parsers.rollouts import roll_back, roll_out
+from forager.parsers.scaffold import SavedPage, write_parser
+from forager.settings import Settings
+from forager.tasks.archived_page import archived_page
 
 app = typer.Typer(
     help="Site parsers: write, test, compare, roll out and roll back.", no_args_is_help=True
@@ -25,10 +31,6 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the parser.")]
 Version = Annotated[str, typer.Argument(metavar="VERSION", help="Version of the parser.")]
-Module = Annotated[
-    list[str] | None,
-    typer.Option("--module", help="Also load the parsers of this module or file (repeatable)."),
-]
 _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", re.ASCII)
 
 
@@ -39,8 +41,6 @@ _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", 
 )
 async def list_(here: CommandContext) -> object:
     """List parsers with their versions, patterns, rollout state and success rates."""
-    from forager.parsers.overview import overview
-
     found = await overview(here.database, here.settings)
     for plugin in found.broken:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
@@ -60,40 +60,31 @@ async def rates(
     cursor: Cursor = None,
 ) -> object:
     """Show the success rate of each version per domain: last 100 pages, last 7 days."""
-    from forager.parsers.rates import list_rates
-
     return await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
 
 
 @app.command()
-def rollout(
-    context: typer.Context,
+@answers(views.show_rollout)
+async def rollout(
+    here: CommandContext,
     name: Name,
     version: Version,
     canary: str | None = option(
         "Only run it beside the active version, on this share of tasks: 10%."
     ),
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Activate a version; with --canary, run it on a share of the tasks first."""
-    from forager.parsers.rollouts import roll_out
-
     share = None if canary is None else parse_share(canary)
-    _load(context)
-    done = with_database(
-        context, lambda db, settings: roll_out(db, settings, name, version, canary=share)
-    )
-    return show_json(done) if as_json else views.show_rollout(done)
+    _load(here.settings)
+    return await roll_out(here.database, here.settings, name, version, canary=share)
 
 
 @app.command()
-def rollback(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
+@answers(views.show_rollout)
+async def rollback(here: CommandContext, name: Name) -> object:
     """Undo the last step: end the canary, or return to the previous version."""
-    from forager.parsers.rollouts import roll_back
-
-    _load(context)
-    done = with_database(context, lambda db, _: roll_back(db, name))
-    return show_json(done) if as_json else views.show_rollout(done)
+    _load(here.settings)
+    return await roll_back(here.database, name)
 
 
 @app.command()
@@ -110,21 +101,17 @@ def backtest(
     as_json: AsJson = False,
 ) -> None:
     """Parse archived pages with two versions and show differences; stores nothing."""
-    from forager.parsers.backtest import backtest as run_backtest
-
+    how: dict[str, Any] = {
+        "version": version,
+        "against": against,
+        "domain": domain,
+        "history": history,
+    }
     with Steps("pages", shown=not as_json) as steps:
-        report = with_database(
+        report = with_services(
             context,
-            lambda db, settings: run_backtest(
-                db,
-                settings,
-                name,
-                version=version,
-                against=against,
-                domain=domain,
-                history=history,
-                limit=limit,
-                progress=steps.show,
+            lambda here: run_backtest(
+                here.database, here.settings, name, **how, limit=limit, progress=steps.show
             ),
         )
     return show_json(views.backtest_fields(report)) if as_json else views.show_backtest(report)
@@ -134,31 +121,29 @@ def backtest(
 def run_fixtures(
     context: typer.Context,
     paths: list[Path] | None = argument("Fixtures, or folders with fixtures.", metavar="[PATH]..."),
-    module: Module = None,
+    module: list[str] | None = option(
+        "Also load the parsers of this module or file (repeatable).", "--module"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Run parsers on saved pages and compare the fields with the expected ones."""
-    from forager.parsers.fixtures import check_fixture, find_fixtures
-
-    _load(context, module)
+    _load(flags_of(context).load(), *(module or ()))
     results = [(each, check_fixture(each)) for each in find_fixtures(paths or [Path()])]
     if not results:
         raise NotFound(
             "there are no fixtures here", hint="A fixture is a page.json beside a page.html."
         )
-    failed = sum(bool(differences) for _, differences in results)
     if as_json:
         show_json(views.fixture_fields(results))
     else:
         views.show_fixtures(results)
-    if failed:
-        raise typer.Exit(1)
+    fail_unless(lambda checked: not any(differences for _, differences in checked))(results)
 
 
 @app.command()
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the parser.")],
+    name: Name,
     pattern: Annotated[
         list[str],
         typer.Option(help="URL pattern that it handles: 'shop.example/item/*' (repeatable)."),
@@ -174,9 +159,7 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Create a new parser: a module and, if a page is given, its first fixture."""
-    from forager.parsers.scaffold import write_parser
-
-    saved = _page(context, page, url, allow_private=allow_private)
+    saved = None if page is None else _page(context, page, url, allow_private=allow_private)
     done = write_parser(name, tuple(pattern), folder, saved)
     return show_json(done) if as_json else views.show_scaffold(done)
 
@@ -193,59 +176,29 @@ def parse_share(text: str) -> float:
     return share
 
 
-def _load(context: typer.Context, modules: list[str] | None = None) -> None:
-    from forager.parsers.registry import load_parsers
-
-    named = (*flags_of(context).load().parser_modules, *(modules or ()))
-    for plugin in load_parsers(named).broken:
+def _load(settings: Settings, *modules: str) -> None:
+    for plugin in load_parsers((*settings.parser_modules, *modules)).broken:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
 
 
-# --- a page to begin with ------------------------------------------------------------------------
-
-
-def _page(
-    context: typer.Context, page: str | None, url: str | None, *, allow_private: bool
-) -> SavedPage | None:
-    if page is None:
-        return None
+def _page(context: typer.Context, page: str, url: str | None, *, allow_private: bool) -> SavedPage:
+    """The page of the first fixture: a file, the stored page of a task, or fetched now."""
     if "://" in page:
-        return with_database(
-            context, lambda db, settings: _archived_or_fetched(db, settings, page, allow_private)
-        )
+        return with_services(context, lambda here: _fetched(here, page, allow_private))
     if url is None:
-        raise InvalidInput("a file has no address", hint="Say with --url where it is from.")
-    return _from_file(Path(page), url)
-
-
-def _from_file(path: Path, url: str) -> SavedPage:
-    from forager.parsers.fixtures import read_page
-    from forager.parsers.scaffold import SavedPage
-
+        raise InvalidInput("a file has no URL", hint="Give the URL of its page with --url.")
+    path = Path(page)
     if not path.is_file():
         raise NotFound(f"there is no file {path}", hint="A URL begins with http:// or https://.")
     return SavedPage(url, read_page(path))
 
 
-async def _archived_or_fetched(
-    database: Database, settings: Settings, url: str, allow_private: bool
-) -> SavedPage:
-    from forager.tasks.archived_page import archived_page
-
-    saved = await archived_page(database, settings, url)
-    return saved or await _fetched(database, settings, url, allow_private)
-
-
-async def _fetched(
-    database: Database, settings: Settings, url: str, allow_private: bool
-) -> SavedPage:
-    from forager.crawl.explain.probe import probe
-    from forager.crawl.options import crawl_options
-    from forager.parsers.scaffold import SavedPage
-
+async def _fetched(here: CommandContext, url: str, allow_private: bool) -> SavedPage:
+    if (saved := await archived_page(here.database, here.settings, url)) is not None:
+        return saved
     options = crawl_options({"urls": [url], "strategy": "single", "allow_private": allow_private})
-    found = await probe(database, settings, options, body=False)
-    if found.problem is not None:
-        raise GiveUp(f"{found.response.url}: {found.problem}", kind=ErrorKind.HTTP_CLIENT)
+    found = await probe(here.database, here.settings, options, body=False)
     response = found.response
+    if found.problem is not None:
+        raise GiveUp(f"{response.url}: {found.problem}", kind=ErrorKind.HTTP_CLIENT)
     return SavedPage(response.url, response.body, response.headers.get("Content-Type"))

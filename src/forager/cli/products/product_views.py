@@ -52,9 +52,6 @@ def _stock(availability: str | None) -> tuple[str, str]:
     return (availability or "").replace("_", " "), _STOCK.get(availability or "", "")
 
 
-# --- one product -----------------------------------------------------------------------------
-
-
 def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
@@ -165,18 +162,14 @@ def _show_images(details: ProductDetails) -> None:
     if not details.images:
         return
     say("\nimages", "bold")
-    columns: dict[str, dict[str, Any]] = {"": {}, "TYPE": {}, "STATE": {}, "SIZE": {}, "URL": {}}
-    rows = [
-        (
-            image.position,
-            image.type,
-            image.problem or image.status,
-            f"{image.width}x{image.height}" if image.width else "",
-            image.url,
-        )
-        for image in details.images
-    ]
-    show_table(columns, rows)
+    columns: Columns = {
+        "": "position",
+        "TYPE": "type",
+        "STATE": lambda image: image.problem or image.status,
+        "SIZE": lambda image: f"{image.width}x{image.height}" if image.width else "",
+        "URL": "url",
+    }
+    show_rows(columns, details.images)
 
 
 _EXTRACTION_COLUMNS: Columns = {
@@ -202,9 +195,6 @@ def _show_visits(details: ProductDetails) -> None:
     if details.attempts:
         say("\nattempts", "bold")
         show_rows(_ATTEMPT_COLUMNS, details.attempts)
-
-
-# --- history ---------------------------------------------------------------------------------
 
 
 def show_history(entries: Sequence[PriceEntry]) -> None:
@@ -247,9 +237,6 @@ MOVE_COLUMNS: Columns = {
     "DOMAIN": "domain",
     "CHANGED": "price_changed_at",
 }
-
-
-# --- numbers ---------------------------------------------------------------------------------
 
 
 def show_stats(stats: Stats) -> None:

@@ -1,15 +1,15 @@
-"""`forager products`: what shops offer, how their prices went, and files of it."""
+"""`forager products`: product data, price history, search and exports."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Force, Limit, Output, Yes, grouped, moment, option
+from forager.cli.options import Cursor, Domain, Force, Limit, Output, Yes, grouped, moment, option
 from forager.cli.output import (
     STDOUT,
     Columns,
@@ -19,26 +19,33 @@ from forager.cli.output import (
     note_more,
     open_output,
     refuse_terminal,
-    show_json,
-    show_list,
     show_rows,
     silence_stdout,
 )
 from forager.cli.products import product_views as views
 from forager.cli.products.products_track import track
-from forager.cli.running import CommandContext, answers, confirm, lists, with_database
+from forager.cli.running import CommandContext, answers, confirm, lists, with_services
 from forager.errors import InvalidInput
+from forager.index.engine import open_engine
+from forager.products import service
+from forager.products.archiving import Moved, archive_products, restore_products
+from forager.products.audit import Audit, audit_catalog, last_audit
+from forager.products.export import (
+    Export,
+    ExportContent,
+    ExportFormat,
+    export_products,
+    export_size,
+)
+from forager.products.filters import Filters, Order
+from forager.products.lookup import image_of
+from forager.products.offers import compare_offers
+from forager.products.price_history import largest_changes, price_history
+from forager.products.search import SearchPage, search_products
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
 
-    from forager.db.database import Database
-    from forager.products.archiving import Moved
-    from forager.products.audit import Audit
-    from forager.products.export import Export
-    from forager.products.filters import Filters
-    from forager.products.search import SearchPage
-    from forager.settings import Settings
+Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +59,29 @@ class ProductOptions:
     min_rating: str | None = option("Minimum rating.", metavar="STARS")
     brand: str | None = option("Only this brand.")
     category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
-    domain: str | None = option("Only this host, its subdomains, or the domain that covers it.")
+    domain: Domain = None
     changed_since: str | None = option(
         "Only products changed since this time: 2d, 12h, 2026-01-31T12:00Z.", metavar="WHEN"
     )
-    problems: bool | None = option(
+    has_problems: bool | None = option(
         "Only products with, or without, problems.", "--problems/--no-problems"
     )
 
-    def filters(self, **more: Any) -> Filters:
-        from forager.products.filters import Filters
-
-        return Filters(
-            min_price=amount_of(self.min_price),
-            max_price=amount_of(self.max_price),
-            currency=self.currency,
-            availability=tuple(self.availability or ()),
-            min_rating=amount_of(self.min_rating),
-            brand=self.brand,
-            category=self.category,
-            domain=self.domain,
-            changed_since=moment(self.changed_since),
-            has_problems=self.problems,
-            **more,
-        )
+    def value(self) -> Filters:
+        given = asdict(self)
+        for name in ("min_price", "max_price", "min_rating"):
+            given[name] = amount_of(given[name])
+        given["availability"] = tuple(self.availability or ())
+        return Filters(**{**given, "changed_since": moment(self.changed_since)})
 
 
-def column_names(text: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in (text or "").split(","))))
+@dataclass(frozen=True, slots=True)
+class ListOptions(ProductOptions):
+    sku: str | None = option("Only products with this SKU.")
+    gtin: str | None = option("Only products with this GTIN, EAN or UPC.")
+
+
+Wanted = Annotated[Filters, ProductOptions]
 
 
 def amount_of(text: str | None) -> Decimal | None:
@@ -91,46 +93,7 @@ def amount_of(text: str | None) -> Decimal | None:
         raise InvalidInput(f"{text[:40]!r} is not a number", hint="Write it as 49.90.") from None
 
 
-def archive(
-    context: typer.Context,
-    days: float = option("Days since the product was last seen.", default=180, min=1),
-    yes: Yes = False,
-    as_json: AsJson = False,
-) -> None:
-    """Move products that were not seen for a long time to Parquet files, with their prices."""
-    from forager.products.archiving import archive_products
-
-    confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
-    done = with_database(context, lambda db, settings: archive_products(db, settings, days=days))
-    if as_json:
-        return show_json(done)
-    products, prices = counted(done.products, "product"), counted(done.prices, "price")
-    note(f"{products} and {prices} archived.")
-    for path in done.files:
-        typer.echo(path)
-    return None
-
-
-def _show_restored(done: Sequence[Moved]) -> None:
-    products = counted(sum(each.products for each in done), "product")
-    skipped = sum(each.skipped for each in done)
-    note(f"{products} restored" + (f", {skipped:,} skipped." if skipped else "."))
-
-
-@answers(_show_restored)
-async def restore(
-    here: CommandContext,
-    files: Annotated[
-        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
-    ],
-) -> object:
-    """Restore archived products. Products that exist again are not changed."""
-    from forager.products.archiving import restore_products
-
-    return [await restore_products(here.database, here.settings, path) for path in files]
-
-
-def _show(found: Audit) -> None:
+def _show_audit(found: Audit) -> None:
     if found.findings:
         columns: Columns = {
             "CONCERN": lambda each: each.concern.value,
@@ -139,85 +102,85 @@ def _show(found: Audit) -> None:
             "EXAMPLES…": lambda each: ", ".join(map(str, each.examples)),
         }
         show_rows(columns, found.findings)
-    note(
-        f"{counted(found.checks, 'check')} in {found.seconds:.1f} s:"
-        f" {counted(len(found.findings), 'finding')}"
-    )
+    findings = counted(len(found.findings), "finding")
+    note(f"{counted(found.checks, 'check')} in {found.seconds:.1f} s: {findings}")
 
 
-@answers(_show)
+@app.command()
+@answers(_show_audit)
 async def audit(
     here: CommandContext,
     last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
 ) -> object:
     """Check the catalog for contradictory or stale data; workers do so every day."""
-    from forager.products.audit import audit_catalog, last_audit
+    return await (
+        last_audit(here.database) if last else audit_catalog(here.database, here.settings)
+    )
 
-    if last:
-        return await last_audit(here.database)
-    return await audit_catalog(here.database, here.settings)
-
-
-app = typer.Typer(help="Products: prices, stock, history, search, export.", no_args_is_help=True)
-app.command("audit")(audit)
 
 app.command()(track)
-app.command("archive")(archive)
-app.command("restore")(restore)
-
-Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
-class Order(StrEnum):
-    """As in the products package, which is not imported before a command needs it."""
-
-    NEWEST = "newest"
-    UPDATED = "updated"
-    NAME = "name"
-    CHEAPEST = "cheapest"
-    DEAREST = "dearest"
+def _show_archived(done: Moved) -> None:
+    products, prices = counted(done.products, "product"), counted(done.prices, "price")
+    note(f"{products} and {prices} archived.")
+    for path in done.files:
+        typer.echo(path)
 
 
-class Format(StrEnum):
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
+@app.command()
+@answers(_show_archived)
+async def archive(
+    here: CommandContext,
+    days: float = option("Days since the product was last seen.", default=180, min=1),
+    yes: Yes = False,
+) -> object:
+    """Move products that were not seen for a long time to Parquet files, with their prices."""
+    confirm(f"Take products that were not seen for {days:g} days out of the database?", yes=yes)
+    return await archive_products(here.database, here.settings, days=days)
+
+
+def _show_restored(done: Sequence[Moved]) -> None:
+    products = counted(sum(each.products for each in done), "product")
+    skipped = sum(each.skipped for each in done)
+    note(f"{products} restored" + (f", {skipped:,} skipped." if skipped else "."))
+
+
+@app.command()
+@answers(_show_restored)
+async def restore(
+    here: CommandContext,
+    files: Annotated[
+        list[str], typer.Argument(help="Files that `archive` wrote, or their object names.")
+    ],
+) -> object:
+    """Restore archived products. Products that exist again are not changed."""
+    return [await restore_products(here.database, here.settings, path) for path in files]
 
 
 @app.command("list")
-@grouped
-def list_(
-    context: typer.Context,
-    options: ProductOptions,
-    sku: str | None = option("Only products with this SKU."),
-    gtin: str | None = option("Only products with this GTIN, EAN or UPC."),
+@lists(
+    views.PRODUCT_COLUMNS,
+    none="There are no such products. `forager products track URL` adds one.",
+)
+async def list_(
+    here: CommandContext,
+    wanted: Annotated[Filters, ListOptions],
     order: Order = option("Sort order.", default=Order.NEWEST),
     limit: Limit = 20,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List products, newest first. Sorted by price, those without a price come last."""
-    from forager.products import filters
-    from forager.products import service as products
-
-    wanted = options.filters(sku=sku, gtin=gtin)
-    page = with_database(
-        context,
-        lambda db, _: products.list_products(
-            db, wanted, order=filters.Order(order), cursor=cursor, limit=limit
-        ),
+    return await service.list_products(
+        here.database, wanted, order=order, cursor=cursor, limit=limit
     )
-    none = "There are no such products. `forager products track URL` adds one."
-    return show_list(page, as_json, views.PRODUCT_COLUMNS, none=none)
 
 
 @app.command()
 @answers(views.show_details)
 async def show(here: CommandContext, product: Which) -> object:
     """Show all data of one product, with the confidence of each field."""
-    from forager.products.service import show_product
-
-    return await show_product(here.database, product)
+    return await service.show_product(here.database, product)
 
 
 @app.command()
@@ -231,40 +194,12 @@ async def history(
     cursor: Cursor = None,
 ) -> object:
     """Show the price history of a product, newest first, with a small chart."""
-    from forager.products.price_history import price_history
-
     return await price_history(
         here.database, product, variant=variant, since=moment(since), cursor=cursor, limit=limit
     )
 
 
-@app.command()
-@grouped
-def search(
-    context: typer.Context,
-    words: Annotated[
-        list[str], typer.Argument(help='Words, "exact phrases", -without, a or b, a SKU, a GTIN.')
-    ],
-    options: ProductOptions,
-    limit: Limit = 20,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """Search names, brands, categories and descriptions. Words that begin with - go after --."""
-    from forager.index.engine import open_engine
-    from forager.products.search import search_products
-
-    wanted = options.filters()
-
-    async def found(database: Database, settings: Settings) -> SearchPage:
-        async with open_engine(settings) as engine:
-            return await search_products(
-                database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
-            )
-
-    page = with_database(context, found)
-    if as_json:
-        return show_json(page)
+def _show_found(page: SearchPage) -> None:
     if page.items:
         show_rows(views.PRODUCT_COLUMNS, page.items)
     elif page.note is None:
@@ -273,14 +208,32 @@ def search(
         note(page.note)
     if page.capped:
         note("Too many products match, so only some were ranked. Add words to narrow the search.")
-    return note_more(page.next_cursor)
+    note_more(page.next_cursor)
+
+
+@app.command()
+@answers(_show_found)
+async def search(
+    here: CommandContext,
+    words: Annotated[
+        list[str], typer.Argument(help='Words, "exact phrases", -without, a or b, a SKU, a GTIN.')
+    ],
+    wanted: Wanted,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> object:
+    """Search names, brands, categories and descriptions. Words that begin with - go after --."""
+    async with open_engine(here.settings) as engine:
+        return await search_products(
+            here.database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
+        )
 
 
 @app.command()
 @grouped
 def export(
     context: typer.Context,
-    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
+    format_: ExportFormat = option("Output format.", "--format", "-f", default=ExportFormat.JSONL),
     output: Output = STDOUT,
     prices: bool = option("Write one row per price change instead.", "--history", default=False),
     offers: bool = option(
@@ -291,45 +244,33 @@ def export(
     ),
     since: str | None = option("With --history: only changes since this time.", metavar="WHEN"),
     *,
-    options: ProductOptions,
+    wanted: Wanted,
     force: Force = False,
 ) -> None:
     """Write products to a file, which appears once it is complete: CSV, JSON lines, Parquet."""
-    from forager.products.export import Export, ExportContent, ExportFormat
-
     if since is not None and not prices:
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
     if prices and offers:
         raise InvalidInput("a file has price changes or offers", hint="Give one of both options.")
     content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
-    if format_ is Format.PARQUET:
+    if format_ is ExportFormat.PARQUET:
         refuse_terminal(output, "a parquet file")
-    filters = options.filters()
-    wanted = Export(
-        ExportFormat(format_),
-        filters,
-        ExportContent.OFFERS if offers else content,
-        moment(since),
-        column_names(columns),
+    named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
+    order = Export(
+        format_, wanted, ExportContent.OFFERS if offers else content, moment(since), named
     )
 
-    async def write(database: Database, _: Settings) -> int:
-        return await _export(database, wanted, output, force=force)
+    async def write(here: CommandContext) -> int:
+        total = await export_size(here.database, order)
+        with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+            return await export_products(here.database, order, file, steps.advance)
 
     try:
-        written = with_database(context, write)
+        written = with_services(context, write)
     except BrokenPipeError:
         return silence_stdout()
     place = "standard output" if output == STDOUT else output
     return note(f"{counted(written, 'row')} written to {place}.")
-
-
-async def _export(database: Database, wanted: Export, output: str, *, force: bool) -> int:
-    from forager.products.export import export_products, export_size
-
-    total = await export_size(database, wanted)
-    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
-        return await export_products(database, wanted, file, steps.advance)
 
 
 @app.command()
@@ -341,33 +282,23 @@ async def offers(
     ],
 ) -> object:
     """Compare the offers of the same article in all shops, cheapest first."""
-    from forager.products.offers import compare_offers
-
     return await compare_offers(here.database, which)
 
 
 @app.command()
-@grouped
-def changes(
-    context: typer.Context,
-    options: ProductOptions,
+@answers(views.MOVE_COLUMNS, none="No price has changed since then.")
+async def changes(
+    here: CommandContext,
+    wanted: Wanted,
     since: str = option(
         "Compare with the prices at this time: 7d, 12h, 2026-01-31.", default="7d", metavar="WHEN"
     ),
     limit: Limit = 20,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List the largest price changes in percent since a given time."""
-    from forager.products.price_history import largest_changes
-
-    start, filters = moment(since), options.filters()
+    start = moment(since)
     assert start is not None
-    found = with_database(context, lambda db, _: largest_changes(db, start, filters, limit=limit))
-    if as_json:
-        return show_json(found)
-    return (
-        show_rows(views.MOVE_COLUMNS, found) if found else note("No price has changed since then.")
-    )
+    return await largest_changes(here.database, start, wanted, limit=limit)
 
 
 @app.command()
@@ -381,10 +312,10 @@ def image(
     force: Force = False,
 ) -> None:
     """Save a stored image of a product."""
-    from forager.products.lookup import image_of
-
     refuse_terminal(output, "an image")
-    data = with_database(context, lambda db, settings: image_of(db, settings, product, position))
+    data = with_services(
+        context, lambda here: image_of(here.database, here.settings, product, position)
+    )
     with open_output(output, force=force) as file:
         file.write(data)
 
@@ -393,6 +324,4 @@ def image(
 @answers(views.show_stats)
 async def stats(here: CommandContext) -> object:
     """Show statistics of all products."""
-    from forager.products.service import product_stats
-
-    return await product_stats(here.database)
+    return await service.product_stats(here.database)

@@ -7,20 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import typer
 
 from forager.cli.options import AsJson, argument, option
 from forager.cli.output import counted, note, on_one_line, say, show_json
-from forager.cli.running import with_database
+from forager.cli.running import with_services
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
-
-if TYPE_CHECKING:
-    from forager.tasks.service import Tasks
-    from forager.tasks.tracking import Tracked
-    from forager.tasks.tracking_request import BadLine, Terms
+from forager.tasks.imports import read_requests
+from forager.tasks.service import Tasks
+from forager.tasks.task import parse_at, parse_every
+from forager.tasks.tracking import Tracked
+from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
 STDIN = "-"
 
@@ -54,10 +54,6 @@ def track(
     as_json: AsJson = False,
 ) -> None:
     """Track product pages. Options also apply to pages that are tracked already."""
-    from forager.tasks.service import Tasks
-    from forager.tasks.task import parse_at, parse_every
-    from forager.tasks.tracking_request import Terms
-
     if bool(urls) == (file is not None):
         raise InvalidInput(
             "give URLs, or a file with --from" if not urls else "give URLs or --from, not both"
@@ -70,11 +66,8 @@ def track(
         retries,
         None if render is None else parse_render(render),
     )
-    tracked = with_database(
-        context,
-        lambda db, settings: _track(
-            Tasks(db, settings), urls or [], file, errors, terms, allow_private
-        ),
+    tracked = with_services(
+        context, lambda here: _track(here.tasks, urls or [], file, errors, terms, allow_private)
     )
     _show(tracked, as_json=as_json, errors=errors, from_file=file is not None)
 
@@ -87,16 +80,13 @@ async def _track(
     terms: Terms,
     allow_private: bool,
 ) -> Tracked:
-    from forager.tasks.imports import read_requests
-    from forager.tasks.tracking_request import TrackRequest
-
     with ExitStack() as files:
         requests = (
             (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
             if file is None
             else read_requests(files.enter_context(_opened(file)), file)
         )
-        refused = files.enter_context(_refused_into(errors))
+        refused = files.enter_context(_rejected_to(errors))
         return await tasks.track_requests(
             requests,
             terms=terms,
@@ -120,8 +110,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _refused_into(path: Path | None) -> Iterator[Callable[[BadLine], None] | None]:
-    """What takes every refused line, if a file for them is wanted."""
+def _rejected_to(path: Path | None) -> Iterator[Callable[[BadLine], None] | None]:
+    """A function that writes each rejected line to a file, if one is given."""
     if path is None:
         yield None
         return

@@ -6,25 +6,25 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
-from forager.cli.output import counted, note, note_more, plain, say, show_json, show_page
+from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, option
+from forager.cli.output import counted, note, note_more, plain, say, show_page
 from forager.cli.products import task_views as views
-from forager.cli.running import CommandContext, answers, confirm, leave_if_unknown, with_services
+from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
 from forager.errors import InvalidInput
+from forager.parsers.scaffold import SavedPage
 from forager.settings.crawling import parse_render
+from forager.tasks.archived_page import visited_page
+from forager.tasks.holds import Held, Holds
 from forager.tasks.lifecycle import TaskStatus
+from forager.tasks.selection import Selection
+from forager.tasks.service import Recrawled
+from forager.tasks.task import parse_every
 
-if TYPE_CHECKING:
-    from forager.parsers.scaffold import SavedPage
-    from forager.tasks.holds import Held
-    from forager.tasks.selection import Selection
-    from forager.tasks.service import Recrawled, Tasks
-
-Answer = TypeVar("Answer")
+DEFAULT = "default"
 
 app = typer.Typer(help="Tracked pages: due times, outcomes, holds, recrawls.", no_args_is_help=True)
 
@@ -35,8 +35,8 @@ Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * ma
 
 
 @dataclass(frozen=True, slots=True)
-class TaskChoice:
-    """Options that select tasks."""
+class TaskOptions:
+    """Options that select tasks; all of them only with --all."""
 
     ids: list[int] | None = argument("IDs of tasks.", metavar="[ID]...", min=1)
     status: Statuses = None
@@ -44,10 +44,7 @@ class TaskChoice:
     url: Url = None
     everything: bool = option("All tasks.", "--all", default=False)
 
-    def selection(self) -> Selection:
-        """Which tasks are selected; all of them only with --all."""
-        from forager.tasks.selection import Selection
-
+    def value(self) -> Selection:
         chosen = Selection(tuple(self.ids or ()), tuple(self.status or ()), self.domain, self.url)
         if chosen.is_everything != self.everything:
             raise InvalidInput(
@@ -59,6 +56,7 @@ class TaskChoice:
         return chosen
 
 
+Chosen = Annotated[Selection, TaskOptions]
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")]
 
 
@@ -78,8 +76,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, newest first."""
-    from forager.tasks.selection import Selection
-
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
     page = with_services(
         context, lambda here: here.tasks.list_tasks(chosen, cursor=cursor, limit=limit)
@@ -92,7 +88,7 @@ def list_(
     elif chosen.is_everything:
         note("There are no tasks. `forager products track URL` creates one.")
     else:
-        note("No task fits. `forager tasks stats` counts those there are.")
+        note("No tasks match. `forager tasks stats` counts all tasks.")
     return note_more(page.next_cursor)
 
 
@@ -111,7 +107,6 @@ def page(
     output: Path | None = option("Write to this file.", "--output", "-o", metavar="FILE"),
 ) -> None:
     """Print or save the stored response of a visit."""
-    from forager.tasks.archived_page import visited_page
 
     async def read(here: CommandContext) -> SavedPage:
         found = await here.tasks.report(task)
@@ -132,161 +127,71 @@ async def stats(here: CommandContext) -> object:
     return await here.tasks.stats()
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The result of an action on selected tasks, and given IDs that are unknown."""
+
+    result: Any
+    unknown: list[int]
+    chosen: Selection
+
+    def document(self) -> dict[str, Any]:
+        return {**plain(self.result), "not_found": self.unknown}
+
+
+def _changes(
+    show: Callable[[Changed], str | None],
+    document: Callable[[Changed], dict[str, Any]] = Changed.document,
+) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
+    """Declare a command that changes tasks; unknown IDs are reported after the result."""
+    hint = "`forager tasks list` lists tasks."
+    return answers(
+        show, document=document, then=lambda done: exit_if_unknown(done.unknown, "task", hint)
+    )
+
+
+def _show_recrawled(done: Changed) -> None:
+    result: Recrawled = done.result
+    say(f"{counted(result.due, 'task')} due now")
+    if result.held:
+        are = "is" if result.held == 1 else "are"
+        note(f"{result.held} of them {are} held; `forager tasks resume` ends holds.")
+    if result.under_way:
+        note(f"{counted(result.under_way, 'task')} already in progress.")
+
+
 @app.command()
-@grouped
-def recrawl(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
+@_changes(
+    _show_recrawled,
+    lambda done: {
+        **plain(done.result),
+        "under_way": done.result.under_way,
+        "not_found": done.unknown,
+    },
+)
+async def recrawl(here: CommandContext, chosen: Chosen) -> object:
     """Crawl tasks now, before others of the same domain and priority."""
-    chosen = choice.selection()
-    done, unknown = _beside_unknown(context, chosen, lambda t: t.recrawl(chosen))
-    if as_json:
-        show_json({**plain(done), "under_way": done.under_way, "not_found": unknown})
+    unknown = await here.tasks.unknown(chosen)
+    return Changed(await here.tasks.recrawl(chosen), unknown, chosen)
+
+
+async def _hold(
+    here: CommandContext, chosen: Selection, move: Callable[[Holds, Selection], Awaitable[Held]]
+) -> Changed:
+    unknown = await here.tasks.unknown(chosen)
+    return Changed(await move(Holds(here.database), chosen), unknown, chosen)
+
+
+def _show_held(done: Changed, state: str) -> None:
+    held: Held = done.result
+    if done.chosen.is_everything:
+        say(f"all tasks are {state}" if held.changed else f"all tasks were {state} already")
+    elif done.chosen.is_domain_alone:
+        say(f"the tasks of {done.chosen.domain} are {state}")
     else:
-        _show_recrawled(done)
-    _leave_if_unknown(unknown)
-
-
-@app.command()
-@grouped
-def pause(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Pause all tasks, the tasks of a domain, or selected tasks. Work in progress is completed."""
-    _hold(context, choice.selection(), "pause", "paused", as_json)
-
-
-@app.command()
-@grouped
-def stop(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """Pause tasks, and cancel work in progress."""
-    _hold(context, choice.selection(), "stop", "stopped", as_json)
-
-
-@app.command()
-@grouped
-def resume(context: typer.Context, choice: TaskChoice, as_json: AsJson = False) -> None:
-    """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
-    _hold(context, choice.selection(), "resume", "resumed", as_json)
-
-
-@app.command()
-@grouped
-def remove(
-    context: typer.Context, choice: TaskChoice, yes: Yes = False, as_json: AsJson = False
-) -> None:
-    """Stop tracking. Products, their history and the archive stay."""
-    chosen = choice.selection()
-
-    async def ask(tasks: Tasks) -> int:
-        if not yes:
-            confirm(f"Remove {counted(await tasks.count(chosen), 'task')}?", yes=yes)
-        return await tasks.remove(chosen)
-
-    removed, unknown = _beside_unknown(context, chosen, ask)
-    _show_count("removed", removed, unknown, as_json)
-
-
-@app.command("set")
-@grouped
-def set_(
-    context: typer.Context,
-    choice: TaskChoice,
-    priority: int | None = option("Higher runs first.", min=0, max=9),
-    every: str | None = option(
-        "Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.", metavar="6h|default"
-    ),
-    popularity: float | None = option("Breaks ties between tasks: higher runs first."),
-    retries: int | None = option("Retries of a visit.", min=0, max=1000),
-    render: str | None = option(
-        "Render pages in a browser: those without a price (auto), always, or never;"
-        " `default`: the setting of the domain.",
-        metavar="auto|always|never|default",
-    ),
-    as_json: AsJson = False,
-) -> None:
-    """Change the priority, interval, popularity, retries or rendering of tasks."""
-    from forager.tasks.task import parse_every
-
-    chosen = choice.selection()
-    if all(given is None for given in (priority, every, popularity, retries, render)):
-        raise InvalidInput(
-            "nothing to set was given",
-            hint="Give --priority, --every, --popularity, --retries or --render.",
-        )
-    default = every == "default"
-    interval = None if every is None or default else parse_every(every)
-
-    def set_terms(tasks: Tasks) -> Awaitable[int]:
-        return tasks.set_terms(
-            chosen, priority=priority, every=interval, default_every=default,
-            popularity=popularity, max_retries=retries,
-            render=None if render in (None, "default") else parse_render(render),
-            default_render=render == "default",
-        )  # fmt: skip
-
-    changed, unknown = _beside_unknown(context, chosen, set_terms)
-    _show_count("changed", changed, unknown, as_json)
-
-
-def _beside_unknown(
-    context: typer.Context, chosen: Selection, ask: Callable[[Tasks], Awaitable[Answer]]
-) -> tuple[Answer, list[int]]:
-    """The answer, and the numbers that named no task before it was given."""
-
-    async def answer(here: CommandContext) -> tuple[Answer, list[int]]:
-        unknown = await here.tasks.unknown(chosen)
-        return await ask(here.tasks), unknown
-
-    return with_services(context, answer)
-
-
-def _hold(context: typer.Context, chosen: Selection, move: str, done: str, as_json: bool) -> None:
-    from forager.tasks.holds import Holds
-
-    def ask(tasks: Tasks) -> Awaitable[Held]:
-        holds = Holds(tasks.database)
-        moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
-        return moves[move](chosen)
-
-    held, unknown = _beside_unknown(context, chosen, ask)
-    if as_json:
-        show_json({**plain(held), "not_found": unknown})
-    else:
-        _show_held(held, chosen, done)
-    _leave_if_unknown(unknown)
-
-
-def _show_count(done: str, count: int, unknown: list[int], as_json: bool) -> None:
-    if as_json:
-        show_json({done: count, "not_found": unknown})
-    else:
-        say(f"{counted(count, 'task')} {done}")
-    _leave_if_unknown(unknown)
-
-
-def _show_recrawled(done: Recrawled) -> None:
-    say(f"{counted(done.due, 'task')} due now")
-    if done.held:
-        are = "is" if done.held == 1 else "are"
-        note(f"{done.held} of them {are} held: `forager tasks resume` lets them go.")
-    if done.under_way:
-        note(f"{counted(done.under_way, 'task')} already in progress.")
-
-
-def _leave_if_unknown(ids: list[int]) -> None:
-    leave_if_unknown(ids, "task", "`forager tasks list` shows those there are.")
-
-
-def _show_held(held: Held, chosen: Selection, done: str) -> None:
-    if chosen.is_everything:
-        say(f"all tasks are {done}" if held.changed else f"all tasks were {done} already")
-    elif chosen.is_domain_alone:
-        say(f"the tasks of {chosen.domain} are {done}")
-    else:
-        say(f"{counted(held.changed, 'task')} {done}")
+        say(f"{counted(held.changed, 'task')} {state}")
     if held.withdrawn:
         note(f"{counted(held.withdrawn, 'task')} canceled in the workers.")
-    _note_other_holds(held)
-
-
-def _note_other_holds(held: Held) -> None:
     holds = [f"all tasks are {held.all_hold}"] if held.all_hold else []
     if held.held_domains:
         holds.append(f"{counted(held.held_domains, 'domain')} held")
@@ -294,3 +199,78 @@ def _note_other_holds(held: Held) -> None:
         holds.append(f"{counted(held.held_tasks, 'task')} held individually")
     if holds:
         note(f"Now: {', '.join(holds)}.")
+
+
+@app.command()
+@_changes(lambda done: _show_held(done, "paused"))
+async def pause(here: CommandContext, chosen: Chosen) -> object:
+    """Pause all tasks, the tasks of a domain, or selected tasks. Work in progress is completed."""
+    return await _hold(here, chosen, Holds.pause)
+
+
+@app.command()
+@_changes(lambda done: _show_held(done, "stopped"))
+async def stop(here: CommandContext, chosen: Chosen) -> object:
+    """Pause tasks, and cancel work in progress."""
+    return await _hold(here, chosen, Holds.stop)
+
+
+@app.command()
+@_changes(lambda done: _show_held(done, "resumed"))
+async def resume(here: CommandContext, chosen: Chosen) -> object:
+    """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
+    return await _hold(here, chosen, Holds.resume)
+
+
+@app.command()
+@_changes(lambda done: f"{counted(done.result['removed'], 'task')} removed")
+async def remove(here: CommandContext, chosen: Chosen, yes: Yes = False) -> object:
+    """Stop tracking. Products, their history and the archive stay."""
+    unknown = await here.tasks.unknown(chosen)
+    if not yes:
+        confirm(f"Remove {counted(await here.tasks.count(chosen), 'task')}?", yes=yes)
+    return Changed({"removed": await here.tasks.remove(chosen)}, unknown, chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class TermOptions:
+    """Options that change tasks; `default` returns to the setting of the domain."""
+
+    priority: int | None = option("Higher runs first.", min=0, max=9)
+    every: str | None = option(
+        "Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.", metavar="6h|default"
+    )
+    popularity: float | None = option("Breaks ties between tasks: higher runs first.")
+    retries: int | None = option("Retries of a visit.", min=0, max=1000)
+    render: str | None = option(
+        "Render pages in a browser: those without a price (auto), always, or never;"
+        " `default`: the setting of the domain.",
+        metavar="auto|always|never|default",
+    )
+
+    def value(self) -> dict[str, Any]:
+        given = (self.priority, self.every, self.popularity, self.retries, self.render)
+        if all(each is None for each in given):
+            raise InvalidInput(
+                "nothing to set was given",
+                hint="Give --priority, --every, --popularity, --retries or --render.",
+            )
+        return {
+            "priority": self.priority,
+            "every": None if self.every in (None, DEFAULT) else parse_every(self.every),
+            "default_every": self.every == DEFAULT,
+            "popularity": self.popularity,
+            "max_retries": self.retries,
+            "render": None if self.render in (None, DEFAULT) else parse_render(self.render),
+            "default_render": self.render == DEFAULT,
+        }
+
+
+@app.command("set")
+@_changes(lambda done: f"{counted(done.result['changed'], 'task')} changed")
+async def set_(
+    here: CommandContext, chosen: Chosen, terms: Annotated[dict[str, Any], TermOptions]
+) -> object:
+    """Change the priority, interval, popularity, retries or rendering of tasks."""
+    unknown = await here.tasks.unknown(chosen)
+    return Changed({"changed": await here.tasks.set_terms(chosen, **terms)}, unknown, chosen)

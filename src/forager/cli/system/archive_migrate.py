@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from forager.amounts import size_in_words
-from forager.cli.failures import FAILED
+from forager.archive.migration import Move, Moved
+from forager.archive.options import archive_options, is_same_place, place_name, place_of
+from forager.archive.storage import open_storage
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import Steps, counted, note, plain, say, show_json
-from forager.cli.running import run
+from forager.cli.running import fail_unless
+from forager.db.database import open_database
 from forager.errors import InvalidInput, NotAllowed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from forager.archive.migration import Moved
-    from forager.images.migration import MovedImages
-    from forager.settings import Settings
+from forager.images.files import image_files_at
+from forager.images.migration import ImageMove, MovedImages
+from forager.settings import Settings
 
 SHOWN = 20
 
@@ -84,19 +85,16 @@ def migrate(
             "responses are still read from the old place alone",
             hint="Set archive_url to the new place and archive_old_url to the old one first.",
         )
-    done = run(_migrate(settings, route, delete_source=delete_source, shown=not as_json))
+    done = asyncio.run(_migrate(settings, route, delete_source=delete_source, shown=not as_json))
     if as_json:
         show_json(done.as_json())
     else:
         _show(done)
-    if done.missing:
-        raise typer.Exit(FAILED)
+    fail_unless(lambda migration: not migration.missing)(done)
 
 
 def route_of(settings: Settings, to: str) -> Route:
     """Refused where both ends are one place: a source that is deleted would be the only copy."""
-    from forager.archive.options import archive_options, is_same_place, place_name, place_of
-
     options = archive_options(settings)
     target = place_of(to, settings)
     name = place_name(target)
@@ -113,12 +111,6 @@ def route_of(settings: Settings, to: str) -> Route:
 async def _migrate(
     settings: Settings, route: Route, *, delete_source: bool, shown: bool
 ) -> Migration:
-    from forager.archive.migration import Move
-    from forager.archive.storage import open_storage
-    from forager.db.database import open_database
-    from forager.images.files import image_files_at
-    from forager.images.migration import ImageMove
-
     source, target = open_storage(route.source), open_storage(route.target)
     old_images, new_images = image_files_at(route.source), image_files_at(route.target)
     async with open_database(settings, name="forager cli") as database:

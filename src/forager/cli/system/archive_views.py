@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_in_words
-from forager.cli.output import (
-    clean,
-    counted,
-    duration,
-    long_time,
-    note,
-    plain,
-    say,
-    show_table,
-    write,
-)
+from forager.cli.output import Columns, clean, counted, duration, long_time, note, plain, say, write
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,36 +19,6 @@ if TYPE_CHECKING:
     from forager.archive.reader import ArchivedResponse
     from forager.archive.retention import Deletion, Plan, SegmentRow
     from forager.archive.storage import StoredSegment
-
-
-# --- segments ------------------------------------------------------------------------------------
-
-
-def show_segments(rows: Sequence[SegmentRow]) -> None:
-    right = {"justify": "right"}
-    show_table(
-        {
-            "segment": {"min_width": 20},
-            "size": right,
-            "records": right,
-            "references": right,
-            "age": {},
-            "state": {},
-            "job": {},
-        },
-        [
-            (
-                row.name,
-                size_in_words(row.bytes),
-                row.records,
-                row.references,
-                _age(row),
-                _state(row),
-                row.job_id,
-            )
-            for row in rows
-        ],
-    )
 
 
 def show_segment(row: SegmentRow) -> None:
@@ -84,11 +44,15 @@ def _state(row: SegmentRow) -> str:
     return "open" if row.open else "closed"
 
 
-def _age(row: SegmentRow) -> str:
-    return duration(max(0.0, (datetime.now(UTC) - row.written_at).total_seconds()))
-
-
-# --- verify --------------------------------------------------------------------------------------
+SEGMENT_COLUMNS: Columns = {
+    "segment": "name",
+    "size>": lambda row: size_in_words(row.bytes),
+    "records>": "records",
+    "references>": "references",
+    "age": lambda row: duration(max(0.0, (datetime.now(UTC) - row.written_at).total_seconds())),
+    "state": _state,
+    "job": "job_id",
+}
 
 
 @dataclass(slots=True)
@@ -165,9 +129,6 @@ def repair_question(findings: Sequence[Finding]) -> str:
     )
 
 
-# --- prune ---------------------------------------------------------------------------------------
-
-
 @dataclass(slots=True)
 class Pruning:
     """What was planned, and what was done unless it was only asked for."""
@@ -208,9 +169,9 @@ def show_pruning(pruning: Pruning) -> None:
     note(f"{counted(len(freed), 'segment')} ({size}) {verb}.")
 
 
-def show_deletions(deletions: Sequence[Deletion]) -> None:
+def show_deletions(deletions: Sequence[Deletion], show: Callable[[str], None] = say) -> None:
     for deletion in deletions:
-        say(f"{_deletion_in_words(deletion)}: {deletion.reason.value}")
+        show(f"{_deletion_in_words(deletion)}: {deletion.reason.value}")
 
 
 def loss_question(losses: Sequence[Deletion]) -> str:
@@ -241,9 +202,6 @@ def _deletion_as_json(deletion: Deletion) -> dict[str, Any]:
         "written_at": segment.written_at,
         "reason": deletion.reason.name.lower(),
     }
-
-
-# --- read ----------------------------------------------------------------------------------------
 
 
 def show_response(response: ArchivedResponse, *, only_body: bool) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +16,7 @@ from forager.cli.running import confirm
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
-    from forager.backup import Copied
+    from forager.backup import Copied, Progress
 
 
 app = typer.Typer(
@@ -102,8 +99,8 @@ def backup(context: typer.Context, folder: Folder, as_json: AsJson = False) -> N
     """
     from forager.backup import save
 
-    with BackupProgress() as progress:
-        copied = save(flags_of(context).load(), folder, progress=progress.show)
+    with _progress() as progress:
+        copied = save(flags_of(context).load(), folder, progress=progress)
     _show(copied, folder, "saved to", as_json)
 
 
@@ -115,10 +112,17 @@ def restore(context: typer.Context, folder: Folder, as_json: AsJson = False) -> 
     """
     from forager.backup import restore
 
-    with BackupProgress() as progress:
-        copied = restore(flags_of(context).load(), folder, progress=progress.show)
+    with _progress() as progress:
+        copied = restore(flags_of(context).load(), folder, progress=progress)
     _show(copied, folder, "restored from", as_json)
     output.note("`forager doctor` looks whether all is well, `forager archive verify` reads it.")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Show each step of a backup, and how many files it has copied."""
+    with output.Steps("") as steps:
+        yield lambda step, files: steps.show(files, what=step)
 
 
 def _show(copied: Copied, folder: Path, done: str, as_json: bool) -> None:
@@ -126,39 +130,7 @@ def _show(copied: Copied, folder: Path, done: str, as_json: bool) -> None:
         output.show_json({"folder": folder.absolute(), **output.plain(copied)})
         return
     files = copied.archive_files
-    archive = "no archive (it is in a bucket)" if files is None else _archive(files)
+    new = None if files is None else f"{counted(files, 'new file')} of the archive"
+    archive = new or "no archive (it is in a bucket)"
     key = "the key of secrets" if copied.secret_key else "no key of secrets (there is none)"
     output.say(f"{done} {folder}: database of schema {copied.schema}, {archive}, {key}")
-
-
-def _archive(files: int) -> str:
-    return f"{counted(files, 'new file')} of the archive"
-
-
-class BackupProgress:
-    """Show each step of a backup, and how many files it has copied."""
-
-    def __init__(self) -> None:
-        self._console = output.console(sys.stderr)
-        self._status: Status | None = None
-        self._step = ""
-
-    def show(self, step: str, files: int) -> None:
-        if self._console.is_terminal:
-            self._move(f"{step}, {counted(files, 'file')}" if files else step)
-        elif step != self._step:
-            output.note(f"{step} ...")
-        self._step = step
-
-    def _move(self, words: str) -> None:
-        if self._status is None:
-            self._status = self._console.status(words)
-            self._status.start()
-        self._status.update(words)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()

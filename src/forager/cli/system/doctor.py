@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,6 @@ from forager.cli import output
 from forager.cli.failures import FAILED
 from forager.cli.options import AsJson, flags_of, option
 from forager.cli.output import Steps, clean
-from forager.cli.running import run
 from forager.errors import InvalidInput
 from forager.permissions import private_opener
 
@@ -58,14 +58,14 @@ def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]
         def watch(job: Job) -> None:
             steps.show(job.progress_percentage, what=f"job {job.shown_status}")
 
-        def tell(check: Check) -> None:
+        def report(check: Check) -> None:
             steps.stop()
             if not as_json:
                 _show(check)
 
         well = ok("settings", _where_from(context))
-        tell(well)
-        return [well, *run(examine(settings, tell, watch=watch if job else None))]
+        report(well)
+        return [well, *asyncio.run(examine(settings, report, watch=watch if job else None))]
 
 
 def _where_from(context: typer.Context) -> str:
@@ -105,7 +105,7 @@ def support_bundle(
 
     flags = flags_of(context)
     settings = flags.load()
-    bundle = run(collect(settings))
+    bundle = asyncio.run(collect(settings))
     bundle["settings"] = {
         shown.name: shown.value
         for shown in shown_settings(settings, flags.given)

@@ -11,7 +11,7 @@ import typer
 
 from forager.cli.options import Capacity, flags_of, option
 from forager.cli.output import note, write
-from forager.cli.running import run, run_until_stopped
+from forager.cli.running import run_until_stopped
 from forager.cli.system.worker import run_worker
 from forager.errors import InvalidInput, NotAllowed
 from forager.mcp.transports import Client, client_config
@@ -42,7 +42,7 @@ def up(
     settings = flags_of(context).load(
         quiet=False, worker_capacity=capacity, api_host=host, api_port=port
     )
-    run(run_worker(settings, name="up", more=[ServerPart(settings)] if api else []))
+    asyncio.run(run_worker(settings, name="up", more=[ServerPart(settings)] if api else []))
 
 
 def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
@@ -147,4 +147,4 @@ def mcp(
     from forager.mcp.transports import serve_stdio
 
     settings = flags_of(context).load()
-    return run(serve_stdio(settings, read_only=read_only))
+    return asyncio.run(serve_stdio(settings, read_only=read_only))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 import typer
 
 from forager.cli import output
-from forager.cli.options import AsJson, Capacity, flags_of
+from forager.cli.options import AsJson, Capacity, flags_of, option
 from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import run, run_until_stopped, with_database
+from forager.cli.running import CommandContext, run_until_stopped, with_services
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,48 +26,6 @@ if TYPE_CHECKING:
     from forager.tasks.task import RecoveredTask
 
 
-Jobs = Annotated[bool, typer.Option("--jobs/--no-jobs", help="Run crawls and other jobs.")]
-Region = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Region of this worker, which also runs work assigned to that region.",
-        show_default="setting",
-    ),
-]
-Tasks = Annotated[bool, typer.Option("--tasks/--no-tasks", help="Download and parse products.")]
-
-
-ByCelery = Annotated[
-    bool | None,
-    typer.Option(
-        "--celery/--no-celery",
-        help="Receive tasks from the broker, or poll the database.",
-        show_default="FORAGER_DISPATCH",
-    ),
-]
-
-
-Stages = Annotated[
-    str | None,
-    typer.Option(
-        metavar="both|download|parse",
-        help="Stages of tasks that this worker runs.",
-        show_default="both",
-    ),
-]
-
-
-Render = Annotated[
-    bool | None,
-    typer.Option(
-        "--render/--no-render",
-        help="Render pages in a browser (an error without one), or leave that to other workers.",
-        show_default="if there is a browser",
-    ),
-]
-
-
 class Part(Protocol):
     """A part of a worker that runs until it is stopped."""
 
@@ -78,12 +36,28 @@ class Part(Protocol):
 def worker(
     context: typer.Context,
     capacity: Capacity = None,
-    jobs: Jobs = True,
-    tasks: Tasks = True,
-    region: Region = None,
-    celery: ByCelery = None,
-    stages: Stages = None,
-    render: Render = None,
+    jobs: bool = option("Run crawls and other jobs.", "--jobs/--no-jobs", default=True),
+    tasks: bool = option("Download and parse products.", "--tasks/--no-tasks", default=True),
+    region: str | None = option(
+        "Region of this worker, which also runs work assigned to that region.",
+        metavar="NAME",
+        show_default="setting",
+    ),
+    celery: bool | None = option(
+        "Receive tasks from the broker, or poll the database.",
+        "--celery/--no-celery",
+        show_default="FORAGER_DISPATCH",
+    ),
+    stages: str | None = option(
+        "Stages of tasks that this worker runs.",
+        metavar="both|download|parse",
+        show_default="both",
+    ),
+    render: bool | None = option(
+        "Render pages in a browser (an error without one), or leave that to other workers.",
+        "--render/--no-render",
+        show_default="if there is a browser",
+    ),
 ) -> None:
     """Run jobs and tasks. Ctrl-C or SIGTERM lets them commit; Ctrl-C twice stops at once."""
     if not (jobs or tasks):
@@ -92,7 +66,7 @@ def worker(
         quiet=False,
         worker_capacity=capacity,
         region=region,
-        dispatch=_dispatch(celery),
+        dispatch={True: "celery", False: "postgres", None: None}[celery],
         task_stages=stages,
         browser="none" if render is False else None,
     )
@@ -100,7 +74,7 @@ def worker(
         from forager.render.finding import browser_path
 
         browser_path(settings)
-    run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
+    asyncio.run(run_worker(settings, name="worker", jobs=jobs, tasks=tasks))
 
 
 async def run_worker(
@@ -136,6 +110,7 @@ async def run_worker(
 def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -> list[Part]:
     from forager.jobs.supervisor import Supervisor
     from forager.render.finding import find_browser
+    from forager.settings import Dispatch
     from forager.tasks.workers.supervisor import TaskSupervisor
 
     parts: list[Part] = []
@@ -143,23 +118,14 @@ def _parts(database: Database, settings: Settings, *, jobs: bool, tasks: bool) -
         renders = find_browser(settings).path is not None
         parts.append(Supervisor(database, settings, renders=renders))
     if tasks:
-        parts.append(TaskSupervisor(database, settings, _program(settings)))
+        by_celery = settings.dispatch is Dispatch.CELERY
+        program = "forager.dispatch" if by_celery else "forager.tasks"
+        parts.append(TaskSupervisor(database, settings, program))
     return parts
 
 
-def _dispatch(celery: bool | None) -> str | None:
-    return None if celery is None else "celery" if celery else "postgres"
-
-
-def _program(settings: Settings) -> str:
-    """What the process of a worker for tasks runs."""
-    from forager.settings import Dispatch
-
-    return "forager.dispatch" if settings.dispatch is Dispatch.CELERY else "forager.tasks"
-
-
 async def _run_together(parts: Sequence[Part]) -> None:
-    """All until the last has ended. One that fails takes the others with it, after they stopped."""
+    """Run all parts to their end. If one fails, the others are stopped first."""
     running = [asyncio.ensure_future(part.run()) for part in parts]
     try:
         await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
@@ -191,7 +157,7 @@ def scheduler(context: typer.Context, once: Once = False, as_json: AsJson = Fals
 
     if not once:
         return _run_services(context, "scheduler", scheduler_services)
-    tick = with_database(context, lambda db, settings: Scheduler(db, settings).run_once())
+    tick = with_services(context, lambda here: Scheduler(here.database, here.settings).run_once())
     if as_json:
         return show_json(tick)
     if not tick.led:
@@ -203,7 +169,7 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
     """Recover the jobs and tasks of workers that died. Every worker does this too."""
     if not once:
         return _run_services(context, "watchdog", _watching)
-    jobs, tasks = with_database(context, _recover)
+    jobs, tasks = with_services(context, _recover)
     if as_json:
         return show_json({"items": jobs, "next_cursor": None, "tasks": tasks})
     for job in jobs:
@@ -215,15 +181,12 @@ def watchdog(context: typer.Context, once: Once = False, as_json: AsJson = False
     return None
 
 
-async def _recover(
-    database: Database, settings: Settings
-) -> tuple[list[Recovered], list[RecoveredTask]]:
+async def _recover(here: CommandContext) -> tuple[list[Recovered], list[RecoveredTask]]:
     from forager.jobs.watchdog import Watchdog
     from forager.tasks.workers.recovery import TaskRecovery
 
-    return await asyncio.gather(
-        Watchdog(database, settings).check_twice(), TaskRecovery(database, settings).check_twice()
-    )
+    both = (here.database, here.settings)
+    return await asyncio.gather(Watchdog(*both).check_twice(), TaskRecovery(*both).check_twice())
 
 
 def scheduler_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
@@ -261,7 +224,7 @@ def _run_services(
             services = make(database, settings, identity.id)
             await _run_until_signal(database, settings, identity, services)
 
-    run(work())
+    asyncio.run(work())
 
 
 async def _run_until_signal(

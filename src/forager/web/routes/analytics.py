@@ -12,7 +12,7 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.products.audit import Audit, last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, new_router, page, remembered
+from forager.web.page import Done, Page, action, asked, cached, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -25,10 +25,9 @@ SYNC_SECONDS = 60.0
 @page(router, "/analytics")
 async def show(visit: Operates) -> Page:
     form = asked(visit)
-    found: Answer | None = None
-    trouble = None
+    found, trouble = None, None
     try:
-        found = (await remembered(visit, lambda: _found(visit, form))).answer
+        found = (await cached(visit, lambda: _found(visit, form))).answer
     except (InvalidInput, NotFound, NotAllowed, ClickHouseAway) as error:
         trouble = error
     return Page(
@@ -48,7 +47,7 @@ async def copy_data(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
     with SYNCS.taken():
         try:
             async with asyncio.timeout(SYNC_SECONDS):
-                done = await sync(visit.here.database, visit.here.settings)
+                done = await sync(visit.database, visit.here.settings)
         except TimeoutError:  # what was copied stays
             return Done("A part of the data was copied. Repeat to copy the rest.", to="/analytics")
     return Done(f"{counted(sum(done.rows.values()), 'row')} copied.", to="/analytics", leaves=True)
@@ -77,6 +76,6 @@ async def run_audit(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
 
 async def _last_audit(visit: Visit) -> Audit | None:
     try:
-        return await last_audit(visit.here.database)
+        return await last_audit(visit.database)
     except NotFound:
         return None

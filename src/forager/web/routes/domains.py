@@ -19,7 +19,7 @@ from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection
 from forager.tasks.task import parse_every
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.page import Done, Page, action, asked, cached, following, new_router, page
 from forager.web.visit import Administers, Operates
 
 router = new_router()
@@ -36,8 +36,8 @@ async def list_domains(visit: Operates) -> Page:
     found = await visit.here.domains.list_domains(
         active={"on": True, "off": False}.get(form.text("active")),
         slowed=form.checked("slowed"),
-        region=form.text("region") or None,
-        cursor=form.text("cursor") or None,
+        region=form.optional("region"),
+        cursor=form.optional("cursor"),
         limit=PAGE_SIZE,
     )
     return Page(
@@ -68,21 +68,15 @@ async def show(visit: Operates, host: Host) -> Page:
     domain = await visit.here.domains.get(host)
     settings = visit.here.settings
     name = domain.domain_name
-    bill = await remembered(
-        visit, lambda: report_costs(visit.here.database, domain=name, limit=BILL_LINES)
-    )
+    bill = await cached(visit, lambda: report_costs(visit.database, domain=name, limit=BILL_LINES))
     return Page(
         "domain.html",
         {
             "domain": domain,
             "base": _url(domain.domain_name),
-            "robots": await robots_report(
-                visit.here.database, domain.base_url, agent_header(settings)
-            ),
+            "robots": await robots_report(visit.database, domain.base_url, agent_header(settings)),
             "defaults": settings,
-            "alarm": next(
-                (a for a in await list_alarms(visit.here.database) if a.domain == name), None
-            ),
+            "alarm": next((a for a in await list_alarms(visit.database) if a.domain == name), None),
             "bill": bill.answer,
             "bill_at": bill.at,
             "max_delay": MAX_DELAY,
@@ -109,7 +103,7 @@ async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # n
 @action(router, "/domains/{host}/alarm")
 async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
     decision = Decision(form.text("decision") or Decision.DISCARD)
-    tasks = await decide_alarm(visit.here.database, host, decision)
+    tasks = await decide_alarm(visit.database, host, decision)
     return Done(f"Held results {decision.value}ed: {tasks} tasks.", to=_url(host))
 
 
@@ -142,7 +136,7 @@ def _changes(form: Form) -> DomainChanges:
         proxies=_maybe(form, "proxies"),
         allow_private=form.checked("allow_private"),
         currency=form.text("currency").upper() or None,
-        region=form.text("region") or None,
+        region=form.optional("region"),
         render=parse_render(form.text("render")) if form.text("render") else None,
         render_urls=form.lines("render_urls"),
     )

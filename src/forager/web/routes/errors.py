@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Path
 
-from forager.api.services import Remembrance
+from forager.api.services import CachedAnswer
 from forager.crawl.report import crawl_reports
 from forager.crawl.settlement import Outcome
 from forager.db.cursor import Page as Found
@@ -18,13 +18,23 @@ from forager.jobs.job import Job
 from forager.jobs.lifecycle import RETRY_FAILED
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
-from forager.tasks.causes import ErrorGroup, ErrorRow, ErrorType
+from forager.tasks.causes import ErrorRow, ErrorType
 from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
 from forager.tasks.errors import ErrorFilter
 from forager.web.charts import Series
 from forager.web.formats import counted, duration
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.page import (
+    Done,
+    Page,
+    action,
+    asked,
+    attempt,
+    cached,
+    following,
+    new_router,
+    page,
+)
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -62,16 +72,25 @@ class Cause:
 @page(router, "/errors")
 async def overview(visit: Reads) -> Page:
     form = asked(visit)
-    groups, age = Remembrance(Found([], None), None), DAY
+    groups, age = CachedAnswer(Found([], None), None), DAY
     trouble: ForagerError | None = None
     try:
         age = form.amount("hours", most=87600) or DAY
-        groups = await remembered(visit, lambda: _groups(visit, form))
+        wanted, cursor = _wanted(form), form.optional("cursor")
+        groups = await cached(
+            visit,
+            lambda: errors.group_errors(visit.database, wanted, cursor=cursor, limit=PAGE_SIZE),
+        )
     except (InvalidInput, NotFound) as error:
         trouble = error
-    trend = await remembered(visit, lambda: _trend(visit, form, age), "trend")
-    waiting = await letters.count_letters(visit.here.database, letters.letter_filter())
-    dead = await remembered(visit, lambda: _dead(visit), "letters", waiting)
+    trend = await cached(visit, lambda: _trend(visit, form, age), "trend")
+    waiting = await letters.count_letters(visit.database, letters.letter_filter())
+    dead = await cached(
+        visit,
+        lambda: letters.group_letters(visit.database, letters.letter_filter(), limit=GROUPS),
+        "letters",
+        waiting,
+    )
     return Page(
         "errors.html",
         {
@@ -98,14 +117,14 @@ async def overview(visit: Reads) -> Page:
 @page(router, "/errors/list")
 async def list_errors(visit: Reads) -> Page:
     form = asked(visit)
-    found: Found[ErrorRow] = Found([], None)
-    trouble: ForagerError | None = None
-    try:
-        found = await errors.list_errors(
-            visit.here.database, _wanted(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+
+    async def load() -> Found[ErrorRow]:
+        cursor = form.optional("cursor")
+        return await errors.list_errors(
+            visit.database, _wanted(form), cursor=cursor, limit=PAGE_SIZE
         )
-    except (InvalidInput, NotFound) as error:
-        trouble = error
+
+    found, trouble = await attempt(load(), Found([], None))
     return Page(
         "error_list.html",
         {
@@ -119,20 +138,20 @@ async def list_errors(visit: Reads) -> Page:
 
 @page(router, "/errors/{error_id}")
 async def show(visit: Reads, error_id: ErrorId) -> Page:
-    return Page("error_one.html", {"error": await errors.get_error(visit.here.database, error_id)})
+    return Page("error_one.html", {"error": await errors.get_error(visit.database, error_id)})
 
 
 @page(router, "/dead-letters")
 async def list_letters(visit: Reads) -> Page:
     form = asked(visit)
-    found: Found[DeadLetter] = Found([], None)
-    trouble: ForagerError | None = None
-    try:
-        found = await letters.list_letters(
-            visit.here.database, _letters(form), cursor=form.text("cursor") or None, limit=PAGE_SIZE
+
+    async def load() -> Found[DeadLetter]:
+        cursor = form.optional("cursor")
+        return await letters.list_letters(
+            visit.database, _letters(form), cursor=cursor, limit=PAGE_SIZE
         )
-    except (InvalidInput, NotFound) as error:
-        trouble = error
+
+    found, trouble = await attempt(load(), Found([], None))
     return Page(
         "dead_letters.html",
         {
@@ -151,10 +170,10 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
     wanted = _meant(form)
     to = "/errors"
     if form.text("move") == "retry":
-        done = await letters.retry_letters(visit.here.database, wanted)
+        done = await letters.retry_letters(visit.database, wanted)
         return Done(f"{counted(done, 'task')} retried.", to=to)
     if form.text("move") == "drop":
-        done = await letters.drop_letters(visit.here.database, wanted)
+        done = await letters.drop_letters(visit.database, wanted)
         return Done(f"{counted(done, 'dead letter')} dismissed. The tasks stay failed.", to=to)
     raise InvalidInput("dead letters can be retried or dropped")
 
@@ -162,9 +181,7 @@ async def resolve(visit: Operates, form: Submitted) -> Done:
 async def _trend(visit: Visit, form: Form, hours: float) -> list[int]:
     try:
         wanted = _wanted(form)
-        return await errors.error_trend(
-            visit.here.database, wanted, timedelta(hours=hours), parts=PARTS
-        )
+        return await errors.error_trend(visit.database, wanted, timedelta(hours=hours), parts=PARTS)
     except (InvalidInput, NotFound):  # shown with the groups
         return [0] * PARTS
 
@@ -191,7 +208,7 @@ async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
         kind="crawl", user_id=visit.caller.sees_only, limit=NEWEST_CRAWLS
     )
     jobs = [job for job in newest.items if (job.completed_at or datetime.now(UTC)) > since]
-    reports = await crawl_reports(visit.here.database, [job.id for job in jobs])
+    reports = await crawl_reports(visit.database, [job.id for job in jobs])
     # only the newest generation of a source can be continued
     newest_of = {job.source_id: job.id for job in reversed(newest.items)}
     rows = [
@@ -201,19 +218,6 @@ async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
         for reason, urls in reports[job.id].ledger.reasons_of(Outcome.FAILED)
     ]
     return sorted(rows, key=lambda row: -row.urls)[:SHOWN_CRAWLS]
-
-
-async def _groups(visit: Visit, form: Form) -> Found[ErrorGroup]:
-    return await errors.group_errors(
-        visit.here.database,
-        _wanted(form),
-        cursor=form.text("cursor") or None,
-        limit=PAGE_SIZE,
-    )
-
-
-async def _dead(visit: Visit) -> list[LetterGroup]:
-    return await letters.group_letters(visit.here.database, letters.letter_filter(), limit=GROUPS)
 
 
 def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
@@ -237,18 +241,16 @@ def _wanted(form: Form) -> ErrorFilter:
     task_id = form.number("task", least=1, most=2**63 - 1)
     hours = form.amount("hours", most=87600) or (None if task_id else DAY)
     return errors.error_filter(
-        domain=form.text("domain") or None,
-        error_type=form.text("type") or None,
+        domain=form.optional("domain"),
+        error_type=form.optional("type"),
         since=None if hours is None else timedelta(hours=hours),
-        message=form.text("message") or None,
+        message=form.optional("message"),
         task_id=task_id,
     )
 
 
 def _letters(form: Form) -> LetterFilter:
-    return letters.letter_filter(
-        cause=form.text("cause") or None, domain=form.text("domain") or None
-    )
+    return letters.letter_filter(cause=form.optional("cause"), domain=form.optional("domain"))
 
 
 def _meant(form: Form) -> LetterFilter:
@@ -258,13 +260,7 @@ def _meant(form: Form) -> LetterFilter:
             return letters.letter_filter()
         case "cause" if form.text("cause") or form.text("domain"):
             return _letters(form)
-        case "ticked" if ids := form.texts("id"):
-            return letters.letter_filter(ids=[_number(each) for each in ids])
+        case "ticked" if ids := form.ids("id"):
+            return letters.letter_filter(ids=ids)
         case _:
             raise InvalidInput("no dead letter is selected", hint="Select at least one.")
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise InvalidInput("this is not the number of a dead letter")
-    return int(text)

@@ -36,7 +36,17 @@ from forager.jobs.lifecycle import Status
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
-from forager.web.page import Done, Page, action, asked, following, new_router, order_of, page
+from forager.web.page import (
+    Done,
+    Page,
+    action,
+    asked,
+    attempt,
+    following,
+    new_router,
+    order_of,
+    page,
+)
 from forager.web.responses import shown_response
 from forager.web.visit import Operates, Reads, Visit
 
@@ -79,7 +89,7 @@ Cursor = Annotated[str | None, Query(max_length=1000)]
 
 @page(router, "/jobs")
 async def list_jobs(visit: Reads, status: Text = "", q: Text = "", cursor: Cursor = None) -> Page:
-    state = _status(status)
+    state = next((each for each in Status if each == status), None)
     found = await _found(visit, state, q.strip(), cursor)
     counts = await visit.here.queue.counts(user_id=visit.caller.sees_only)
     return Page(
@@ -136,10 +146,10 @@ async def export(
 ) -> Response:
     await visit.here.job_of(visit.caller, job_id)
     wanted = Export(format=format_)
-    total = await export_size(visit.here.database, job_id, wanted)
+    total = await export_size(visit.database, job_id, wanted)
     running = RunningExport(job_id, FORMATS[format_], total)
     storage = archive_options(visit.here.settings).open()
-    parts = export_stream(visit.here.database, storage, job_id, wanted, running.advance)
+    parts = export_stream(visit.database, storage, job_id, wanted, running.advance)
     return await download(_shown(running, parts), *export_file(job_id, format_))
 
 
@@ -162,7 +172,7 @@ SINCE = ((1.0, "the last minute"), (60.0, "the last hour"), (1440.0, "the last d
 async def pages(visit: Reads, job_id: UUID) -> Page:
     form = asked(visit)
     await visit.here.job_of(visit.caller, job_id)
-    report = await crawl_report(visit.here.database, visit.here.queue, job_id)
+    report = await crawl_report(visit.database, visit.here.queue, job_id)
     values = {
         "job": report.job,
         "ledger": report.ledger,
@@ -180,30 +190,30 @@ async def pages(visit: Reads, job_id: UUID) -> Page:
 
 async def _pending(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
     found = await list_pending(
-        visit.here.database, job_id, cursor=form.text("cursor") or None, limit=PAGE_SIZE
+        visit.database, job_id, cursor=form.optional("cursor"), limit=PAGE_SIZE
     )
     return {"urls": found.items, "next_url": following(visit, found.next_cursor)}
 
 
 async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
-    found: Rows[SettledUrl] = Rows([], None)
-    trouble = None
     order = order_of(visit, UrlSort)
-    try:
+
+    async def load() -> Rows[SettledUrl]:
+        nonlocal order
         wanted = _url_filter(form)
-        possible = await can_sort(visit.here.database, job_id, wanted)
+        possible = await can_sort(visit.database, job_id, wanted)
         order = order_of(visit, UrlSort, is_possible=possible)
-        found = await list_settled(
-            visit.here.database,
+        return await list_settled(
+            visit.database,
             job_id,
             wanted,
             sort=UrlSort(order.name) if order.name else None,
             descending=order.descending,
-            cursor=form.text("cursor") or None,
+            cursor=form.optional("cursor"),
             limit=PAGE_SIZE,
         )
-    except InvalidInput as error:
-        trouble = error
+
+    found, trouble = await attempt(load(), Rows([], None))
     return {
         "pages": found.items,
         "next_url": following(visit, found.next_cursor),
@@ -217,7 +227,7 @@ def _url_filter(form: Form) -> UrlFilter:
     size = form.number("min_size", most=10**6)
     return UrlFilter(
         outcomes=[each for each in Outcome if each == form.text("outcome")] or tuple(Outcome),
-        reason=form.text("reason") or None,
+        reason=form.optional("reason"),
         http_status=form.number("status", most=999),
         text=form.text("path")[:2000] or None,
         min_size=None if size is None else size * 1000,
@@ -237,14 +247,14 @@ UrlText = Annotated[str, Query(max_length=10_000)]
 @page(router, "/jobs/{job_id}/response")
 async def response(visit: Reads, job_id: UUID, url: UrlText) -> Page:
     job = await visit.here.job_of(visit.caller, job_id)
-    stored = await read_response_of(visit.here.database, visit.here.settings, job_id, url)
+    stored = await read_response_of(visit.database, visit.here.settings, job_id, url)
     return Page("job_response.html", {"job": job, "url": url, "stored": shown_response(stored)})
 
 
 @router.get("/jobs/{job_id}/response/file", response_model=None)
 async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
     await visit.here.job_of(visit.caller, job_id)
-    stored = await read_response_of(visit.here.database, visit.here.settings, job_id, url)
+    stored = await read_response_of(visit.database, visit.here.settings, job_id, url)
     return response_file(stored.body, "response.bin")
 
 
@@ -277,9 +287,7 @@ async def _found(visit: Visit, status: Status | None, text: str, cursor: str | N
         return await visit.here.queue.list_jobs(
             statuses=statuses, user_id=owner, cursor=cursor, limit=PAGE_SIZE
         )
-    found = await find_jobs(
-        visit.here.database, text, statuses=statuses, user_id=owner, limit=PAGE_SIZE
-    )
+    found = await find_jobs(visit.database, text, statuses=statuses, user_id=owner, limit=PAGE_SIZE)
     return Rows(found, None)
 
 
@@ -289,10 +297,6 @@ def _url(**values: str | None) -> str | None:
         return None
     given = {name: value for name, value in values.items() if value}
     return f"/jobs?{urlencode(given)}" if given else "/jobs"
-
-
-def _status(text: str) -> Status | None:
-    return next((status for status in Status if status == text), None)
 
 
 def _move(form: Form) -> Move:

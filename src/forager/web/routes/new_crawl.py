@@ -16,16 +16,10 @@ from forager.api.problems import problem_of
 from forager.crawl import templates
 from forager.crawl.admission import start_crawl
 from forager.crawl.frontier.scope import ScopeMode
-from forager.crawl.options import (
-    CrawlChoices,
-    CrawlOptions,
-    Strategy,
-    crawl_options,
-)
+from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.fetch.response import is_public_header
-from forager.jobs.job import Job
 from forager.jobs.queue import Enqueued
 from forager.settings.crawling import RenderMode
 from forager.web.errors import words_of
@@ -115,10 +109,6 @@ class FormField:
                 return str(value)
 
 
-def crawl_fields() -> tuple[FormField, ...]:
-    return tuple(_form_field(name, field) for name, field in CrawlChoices.model_fields.items())
-
-
 def _form_field(name: str, field: FieldInfo) -> FormField:
     title, hint = field.title or name, field.description or ""
     if field.annotation is bool:
@@ -147,12 +137,8 @@ def _number_or_text(name: str, field: FieldInfo, title: str, hint: str) -> FormF
         default="" if field.default is None else f"{field.default:g}",
         least=next((least for least, _ in limits if least is not None), None),
         most=next((most for _, most in limits if most is not None), None),
-        is_whole=float not in _types(field.annotation),
+        is_whole=float not in getattr(field.annotation, "__args__", (field.annotation,)),
     )
-
-
-def _types(annotation: Any) -> tuple[Any, ...]:
-    return getattr(annotation, "__args__", (annotation,))
 
 
 def _headers(lines: list[str]) -> dict[str, str]:
@@ -167,7 +153,7 @@ def _headers(lines: list[str]) -> dict[str, str]:
 
 router = new_router()
 
-FIELDS = crawl_fields()
+FIELDS = tuple(_form_field(name, field) for name, field in CrawlChoices.model_fields.items())
 OPTIONS = frozenset(["urls", *(field.option for field in FIELDS)])
 # a line of a message about an option
 _OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
@@ -178,9 +164,10 @@ async def form_page(visit: Operates, job: UUID | None = None) -> Page:
     """An empty form, or one with the settings of an earlier job or of a template."""
     name = asked(visit).text("template")
     if job is not None:
-        given = _settings_of(await visit.here.job_of(visit.caller, job))
+        earlier = await visit.here.job_of(visit.caller, job)
+        given = _filled(earlier.payload, source=earlier.source_id or "")
     elif name:
-        found = await templates.get_template(visit.here.database, visit.caller, name)
+        found = await templates.get_template(visit.database, visit.caller, name)
         given = _filled(found.options, template=found.name)
     else:
         given = Form({})
@@ -202,7 +189,7 @@ async def _form_page(
         "problem": rest,
         "preview": None,
         "is_detailed": is_detailed,
-        "templates": await _template_names(visit),
+        "templates": await templates.list_names(visit.database, visit.caller),
     }
     status = 200 if error is None else problem_of(error).status
     return Page("new_crawl.html", {**filled, **values}, status=status)
@@ -224,14 +211,6 @@ def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
     return (found, None) if found else ({}, words_of(problem_of(error, as_place)))
 
 
-async def _template_names(visit: Visit) -> list[str]:
-    return await templates.list_names(visit.here.database, visit.caller)
-
-
-def _settings_of(job: Job) -> Form:
-    return _filled(job.payload, source=job.source_id or "")
-
-
 def _filled(options: dict[str, Any], **more: str) -> Form:
     """The form with the options of a crawl."""
     fields = {"urls": ["\n".join(options.get("urls", []))]}
@@ -246,7 +225,7 @@ def _filled(options: dict[str, Any], **more: str) -> Form:
 async def start(visit: Operates, form: Submitted) -> Done | Page:
     try:
         options = crawl_options(_given(form))
-        return _started(await _start(visit, options, form.text("source") or None, form))
+        return _started(await _start(visit, options, form.optional("source"), form))
     except ForagerError as error:
         return await _form_page(visit, form, error)
 
@@ -264,7 +243,7 @@ async def preview(visit: Operates, form: Submitted) -> Page:
 async def save_template(visit: Operates, form: Submitted) -> Done | Page:
     try:
         saved = await templates.save_template(
-            visit.here.database, visit.caller, form.text("template"), _given(form)
+            visit.database, visit.caller, form.text("template"), _given(form)
         )
     except ForagerError as error:
         return await _form_page(visit, form, error)
@@ -276,9 +255,7 @@ async def save_template(visit: Operates, form: Submitted) -> Done | Page:
 
 @action(router, "/new-crawl/template/delete")
 async def delete_template(visit: Operates, form: Submitted) -> Done:
-    deleted = await templates.delete_template(
-        visit.here.database, visit.caller, form.text("template")
-    )
+    deleted = await templates.delete_template(visit.database, visit.caller, form.text("template"))
     return Done(f"Template “{deleted.name}” deleted.", to="/new-crawl", leaves=True)
 
 
@@ -290,7 +267,7 @@ async def start_demo(visit: Administers, form: Submitted) -> Done:
 
 async def _start(visit: Visit, options: CrawlOptions, source: str | None, form: Form) -> Enqueued:
     return await start_crawl(
-        visit.here.database,
+        visit.database,
         visit.here.settings,
         visit.caller,
         options,

@@ -86,15 +86,15 @@ def _backlog(found: Overview) -> list[Series]:
 
 @page(router, "/workers")
 async def workers(visit: Operates) -> Page:
-    found = await list_workers(visit.here.database)
+    found = await list_workers(visit.database)
     rows = [(worker, shown_state(worker, visit.here.settings.stale_after)) for worker in found]
-    processes = await list_service_processes(visit.here.database, visit.here.settings)
+    processes = await list_service_processes(visit.database, visit.here.settings)
     return Page(
         "workers.html",
         {
             "rows": rows,
             "processes": processes,
-            "jobs": await running_jobs(visit.here.database),
+            "jobs": await running_jobs(visit.database),
             "tasks": await visit.here.tasks.in_progress(),
         },
     )

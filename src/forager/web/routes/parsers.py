@@ -8,15 +8,24 @@ from fastapi import Path
 
 from forager.api.services import BACKTEST_SECONDS
 from forager.db.cursor import Page as Rows
-from forager.errors import ForagerError, InvalidInput, NotFound
+from forager.errors import InvalidInput
 from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
-from forager.parsers.pattern import VersionRate
-from forager.parsers.rates import list_rates, share
+from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
-from forager.parsers.rollouts import RolloutPlan, load_plan, roll_back, roll_out
+from forager.parsers.rollouts import load_plan, roll_back, roll_out
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.page import (
+    Done,
+    Page,
+    action,
+    asked,
+    attempt,
+    cached,
+    following,
+    new_router,
+    page,
+)
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()
@@ -30,9 +39,14 @@ Name = Annotated[str, Path(min_length=1, max_length=100)]
 
 @page(router, "/parsers")
 async def list_parsers(visit: Reads) -> Page:
-    plan = await load_plan(visit.here.database)
-    rates = await remembered(visit, lambda: _load(visit), repr(plan))
-    return Page("parsers.html", {**rates.answer, "at": rates.at, "undoable": _undoable(plan)})
+    plan = await load_plan(visit.database)
+    rates = await cached(visit, lambda: _load(visit), repr(plan))
+    undoable = [
+        name
+        for name, rollout in plan.rollouts.items()
+        if rollout.canary_version is not None or rollout.previous_version is not None
+    ]
+    return Page("parsers.html", {**rates.answer, "at": rates.at, "undoable": undoable})
 
 
 @action(router, "/parsers/{name}/rollout")
@@ -40,7 +54,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
     load_parsers(visit.here.settings.parser_modules)
     canary = form.amount("canary", most=100)
     done = await roll_out(
-        visit.here.database,
+        visit.database,
         visit.here.settings,
         name,
         form.text("version"),
@@ -58,7 +72,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 @action(router, "/parsers/{name}/rollback")
 async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # noqa: ARG001
     load_parsers(visit.here.settings.parser_modules)
-    done = await roll_back(visit.here.database, name)
+    done = await roll_back(visit.database, name)
     return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
 
 
@@ -73,25 +87,20 @@ async def compare(visit: Administers, form: Submitted) -> Page:
 
 async def _load(visit: Visit) -> dict[str, object]:
     form = asked(visit)
-    found = await overview(visit.here.database, visit.here.settings)
-    rates: Rows[VersionRate] = Rows([], None)
-    trouble: ForagerError | None = None
-    try:
-        rates = await list_rates(
-            visit.here.database,
-            domain=form.text("domain") or None,
-            cursor=form.text("cursor") or None,
-            limit=PAGE_SIZE,
-        )
-    except (InvalidInput, NotFound) as error:
-        trouble = error
+    found = await overview(visit.database, visit.here.settings)
+    listing = list_rates(
+        visit.database,
+        domain=form.optional("domain"),
+        cursor=form.optional("cursor"),
+        limit=PAGE_SIZE,
+    )
+    rates, trouble = await attempt(listing, Rows([], None))
     return {
         "parsers": found.parsers,
         "broken": found.broken,
         "names": list(dict.fromkeys(each.name for each in found.parsers)),
         "versions": list(dict.fromkeys(each.version for each in found.parsers)),
         "rates": rates.items,
-        "share": share,
         "next_url": following(visit, rates.next_cursor),
         "domain": form.text("domain"),
         "max_pages": MAX_PAGES,
@@ -101,23 +110,14 @@ async def _load(visit: Visit) -> dict[str, object]:
     }
 
 
-def _undoable(plan: RolloutPlan) -> list[str]:
-    """Parsers with a rollout that can be rolled back."""
-    return [
-        name
-        for name, rollout in plan.rollouts.items()
-        if rollout.canary_version is not None or rollout.previous_version is not None
-    ]
-
-
 async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
     if not form.text("against"):
         raise InvalidInput("a backtest needs the version to compare with")
     return await visit.here.backtest(
         form.text("name"),
-        version=form.text("version") or None,
+        version=form.optional("version"),
         against=form.text("against"),
-        domain=form.text("domain") or None,
+        domain=form.optional("domain"),
         history=form.checked("history"),
         limit=limit,
     )

@@ -13,8 +13,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from forager.api.problems import problem_of
-from forager.api.streams import MEDIA_TYPES, download, image_answer
-from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.api.services import CachedAnswer
+from forager.api.streams import MEDIA_TYPES, download, image_response
+from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.product.record import Availability, FieldName
 from forager.products import alerts
 from forager.products import service as products
@@ -35,11 +36,12 @@ from forager.web.page import (
     Page,
     action,
     asked,
+    attempt,
+    cached,
     fixed_order_of,
     following,
     new_router,
     page,
-    remembered,
 )
 from forager.web.price_chart import price_chart
 from forager.web.visit import Operates, Reads, Visit
@@ -60,19 +62,18 @@ ProductId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 @page(router, "/products")
 async def list_products(visit: Reads) -> Page:
     form = asked(visit)
-    found, trouble = SearchPage([], None), None
-    try:
-        found = (await remembered(visit, lambda: _found(visit, form))).answer
-    except (InvalidInput, NotFound) as error:
-        trouble = error
+    answer, trouble = await attempt(
+        cached(visit, lambda: _found(visit, form)), CachedAnswer(SearchPage([], None), None)
+    )
+    found: SearchPage = answer.answer
     ids = [each.id for each in found.items]
-    prices = await recent_prices(visit.here.database, ids)
+    prices = await recent_prices(visit.database, ids)
     return Page(
         "products.html",
         {
             "found": found,
             "order": fixed_order_of(visit, () if form.text("q") else SORTS),
-            "thumbnails": await thumbnails(visit.here.database, ids),
+            "thumbnails": await thumbnails(visit.database, ids),
             "prices": {number: list(map(float, few)) for number, few in prices.items()},
             "changes": {n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
             "trouble": trouble,
@@ -91,7 +92,7 @@ async def list_products(visit: Reads) -> Page:
 async def export(visit: Reads) -> Response:
     form = asked(visit)
     kind = ExportFormat.JSONL if form.text("format") == "jsonl" else ExportFormat.CSV
-    parts = export_stream(visit.here.database, Export(kind, filters_of(form)))
+    parts = export_stream(visit.database, Export(kind, filters_of(form)))
     return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
 
 
@@ -110,11 +111,9 @@ async def show(visit: Reads, product_id: ProductId) -> Page:
 
 @page(router, "/products/{product_id}/history")
 async def history(visit: Reads, product_id: ProductId) -> Page:
-    cursor = asked(visit).text("cursor") or None
-    details = await products.show_product(visit.here.database, str(product_id))
-    found = await price_history(
-        visit.here.database, str(product_id), cursor=cursor, limit=HISTORY_SIZE
-    )
+    cursor = asked(visit).optional("cursor")
+    details = await products.show_product(visit.database, str(product_id))
+    found = await price_history(visit.database, str(product_id), cursor=cursor, limit=HISTORY_SIZE)
     return Page(
         "product_history.html",
         {
@@ -133,12 +132,12 @@ async def image(
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """The stored image with the headers of the API: its content is untrusted."""
-    return await image_answer(visit.here, product_id, position, if_none_match)
+    return await image_response(visit.here, product_id, position, if_none_match)
 
 
 @action(router, "/products/{product_id}/recrawl")
 async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:  # noqa: ARG001
-    details = await products.show_product(visit.here.database, str(product_id))
+    details = await products.show_product(visit.database, str(product_id))
     if details.product.task_id is None:
         raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
     done = await visit.here.tasks.recrawl(Selection(ids=(details.product.task_id,)))
@@ -149,18 +148,17 @@ async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Do
 
 
 async def _found(visit: Visit, form: Form) -> SearchPage:
-    wanted, cursor = filters_of(form), form.text("cursor") or None
+    wanted, cursor = filters_of(form), form.optional("cursor")
     if words := form.text("q"):
         return await search_products(
-            visit.here.database,
-            words,
-            wanted,
-            cursor=cursor,
-            limit=PAGE_SIZE,
-            engine=visit.here.engine,
+            visit.database, words, wanted, cursor=cursor, limit=PAGE_SIZE, engine=visit.here.engine
         )
     found = await products.list_products(
-        visit.here.database, wanted, order=_order(form), cursor=cursor, limit=PAGE_SIZE
+        visit.database,
+        wanted,
+        order=SORTS.get(form.text("sort"), Order.NEWEST),
+        cursor=cursor,
+        limit=PAGE_SIZE,
     )
     return SearchPage(found.items, found.next_cursor)
 
@@ -170,11 +168,11 @@ def filters_of(form: Form) -> Filters:
         min_price=_amount(form, "min_price"),
         max_price=_amount(form, "max_price"),
         min_rating=_amount(form, "min_rating"),
-        currency=form.text("currency") or None,
+        currency=form.optional("currency"),
         availability=tuple(form.texts("availability")),
-        brand=form.text("brand") or None,
-        category=form.text("category") or None,
-        domain=form.text("domain") or None,
+        brand=form.optional("brand"),
+        category=form.optional("category"),
+        domain=form.optional("domain"),
         changed_since=_day(form.text("changed_since")),
         has_problems={"yes": True, "no": False}.get(form.text("problems")),
     )
@@ -200,10 +198,6 @@ SORTS = {
     "-price": Order.DEAREST,
     "-updated": Order.UPDATED,
 }
-
-
-def _order(form: Form) -> Order:
-    return SORTS.get(form.text("sort"), Order.NEWEST)
 
 
 CHANGES_DRAWN = 300
@@ -248,8 +242,8 @@ class ProductView:
 
 
 async def load_product(visit: Visit, product_id: int) -> ProductView:
-    details = await show_product(visit.here.database, str(product_id))
-    found = await price_history(visit.here.database, str(product_id), limit=CHANGES_DRAWN)
+    details = await show_product(visit.database, str(product_id))
+    found = await price_history(visit.database, str(product_id), limit=CHANGES_DRAWN)
     until = details.product.last_seen_at
     days = asked(visit).number("days", most=max(RANGES))
     return ProductView(
@@ -305,8 +299,6 @@ def _value(product: ProductRecord, name: FieldName) -> str | None:
             return str(value)
 
 
-# --- alert rules ---------------------------------------------------------------------------------
-
 ALERTS = 100
 RULE_KINDS = {
     AlertKind.PRICE_BELOW: "Price falls below an amount",
@@ -319,14 +311,14 @@ RULE_KINDS = {
 @page(router, "/alerts")
 async def list_alerts(visit: Reads) -> Page:
     form = asked(visit)
-    return await _alerts(visit, form, form.text("cursor") or None)
+    return await _alerts(visit, form, form.optional("cursor"))
 
 
 async def _alerts(
     visit: Visit, given: Form, cursor: str | None = None, error: ForagerError | None = None
 ) -> Page:
     """The rules, and the form with its input."""
-    found = await alerts.list_alerts(visit.here.database, cursor=cursor, limit=ALERTS)
+    found = await alerts.list_alerts(visit.database, cursor=cursor, limit=ALERTS)
     return Page(
         "alerts.html",
         {
@@ -343,7 +335,7 @@ async def _alerts(
 @action(router, "/alerts")
 async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
     try:
-        rule = await alerts.add_alert(visit.here.database, _new_alert(form))
+        rule = await alerts.add_alert(visit.database, _new_alert(form))
     except ForagerError as error:
         return await _alerts(visit, form, error=error)
     return Done(f"Alert added: {rule.condition}.", to="/alerts", leaves=True)
@@ -351,7 +343,7 @@ async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
 
 @action(router, "/alerts/{rule_id}/delete")
 async def delete_alert(visit: Operates, form: Submitted, rule_id: ProductId) -> Done:  # noqa: ARG001
-    await alerts.delete_alert(visit.here.database, rule_id)
+    await alerts.delete_alert(visit.database, rule_id)
     return Done("Alert deleted.", to="/alerts")
 
 
@@ -370,13 +362,13 @@ def _new_alert(form: Form) -> NewAlert:
         "percent": lambda: _amount(form, "percent"),
         "amount": lambda: _amount(form, "amount"),
         "days": lambda: form.number("days", least=1),
-        "currency": lambda: form.text("currency") or None,
+        "currency": lambda: form.optional("currency"),
     }
     return NewAlert(
         kind,
         **{name: readers[name]() for name in wanted},  # type: ignore[arg-type]
-        product=form.text("product") or None,
-        domain=form.text("domain") or None,
-        brand=form.text("brand") or None,
-        category=form.text("category") or None,
+        product=form.optional("product"),
+        domain=form.optional("domain"),
+        brand=form.optional("brand"),
+        category=form.optional("category"),
     )

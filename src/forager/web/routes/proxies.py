@@ -16,7 +16,7 @@ from forager.fetch.proxies.service import ProxyChanges, parse_address
 from forager.fetch.response import agent_header
 from forager.web.formats import number
 from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page, remembered
+from forager.web.page import Done, Page, action, asked, cached, following, new_router, page
 from forager.web.visit import Administers, Operates
 
 router = new_router()
@@ -32,7 +32,7 @@ ProxyId = Annotated[int, Path(ge=1, le=LARGEST)]
 async def list_proxies(visit: Operates) -> Page:
     after = asked(visit).number("cursor", most=LARGEST) or 0
     found = await visit.here.proxies.page(limit=PAGE_SIZE, after=after)
-    bill = await remembered(visit, lambda: report_costs(visit.here.database, limit=BILL_LINES))
+    bill = await cached(visit, lambda: report_costs(visit.database, limit=BILL_LINES))
     return Page(
         "proxies.html",
         {
@@ -62,8 +62,8 @@ async def show(visit: Operates, proxy_id: ProxyId) -> Page:
 async def change(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
     price = form.text("cost")
     changes = ProxyChanges(
-        region=form.text("region") or None,
-        cost=parse_cost(price, form.text("currency") or None) if price else None,
+        region=form.optional("region"),
+        cost=parse_cost(price, form.optional("currency")) if price else None,
     )
     proxy = await visit.here.proxies.set(proxy_id, changes)
     return Done(f"Proxy {proxy.id} updated.", to=f"/proxies/{proxy.id}")
@@ -103,7 +103,7 @@ async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
         user_agent=agent_header(visit.here.settings),
         guard=GuardPolicy(allow_private=form.checked("allow_private")),
     )
-    [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.text("url") or None)
+    [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.optional("url"))
     return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)
 
 

@@ -57,9 +57,7 @@ async def search(
     cursor: Cursor = None,
     accept_language: Annotated[str | None, Header()] = None,
 ) -> Page:
-    known = await list_sources(
-        visit.here.database, user_id=visit.caller.sees_only, limit=MAX_SOURCES
-    )
+    known = await list_sources(visit.database, user_id=visit.caller.sees_only, limit=MAX_SOURCES)
     filters = {"q": q.strip(), "source": source, "path": path, "language": language, "kind": kind}
     found = await _found(visit, filters, cursor, preferred_language(accept_language))
     return Page(
@@ -126,7 +124,7 @@ async def read(
     old: Generation = None,
 ) -> Page:
     found = await _read(visit, url, source, generation)
-    versions = await page_versions(visit.here.database, found.document)
+    versions = await page_versions(visit.database, found.document)
     # deeper headings are on the page, but would make the contents longer than most screens
     headings = [each for each in found.sections if each.heading and 0 < each.level < DEEPEST]
     return Page(
@@ -153,7 +151,7 @@ async def original(
     visit: Reads, url: Text, source: Text = "", generation: Generation = None
 ) -> Response:
     found = await _read(visit, url, source, generation)
-    stored = await read_response_of(visit.here.database, visit.here.settings, found.document)
+    stored = await read_response_of(visit.database, visit.here.settings, found.document)
     return response_file(stored.body, f"page-{found.document.id}.bin")
 
 
@@ -163,7 +161,7 @@ async def picture(
 ) -> Response:
     """The picture that was stored with a rendered page."""
     found = await _read(visit, url, source, generation)
-    stored = await read_response_of(visit.here.database, visit.here.settings, found.document)
+    stored = await read_response_of(visit.database, visit.here.settings, found.document)
     if not stored.picture:
         raise NotFound("no picture of this page is stored")
     return Response(stored.picture, media_type="image/png")
@@ -171,7 +169,7 @@ async def picture(
 
 async def _read(visit: Visit, url: str, source: str, generation: int | None) -> ReadPage:
     return await read_page(
-        visit.here.database,
+        visit.database,
         url,
         source_id=source or None,
         generation=generation if source else None,
@@ -187,7 +185,7 @@ async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
     """The archived response; None if the archive no longer has it."""
     try:
         return shown_response(
-            await read_response_of(visit.here.database, visit.here.settings, found.document)
+            await read_response_of(visit.database, visit.here.settings, found.document)
         )
     except (ArchiveError, NotFound):
         return None
@@ -230,9 +228,7 @@ async def _found(
         limit=HITS,
         cursor=cursor,
     )
-    return await search_sections(
-        visit.here.database, request, visit.here.engine, visit.here.embedder
-    )
+    return await search_sections(visit.database, request, visit.here.engine, visit.here.embedder)
 
 
 def _reading(hit: Hit) -> str:

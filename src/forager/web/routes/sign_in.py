@@ -101,7 +101,7 @@ Cursor = Annotated[str | None, Query(max_length=1000)]
 
 @page(router, "/keys")
 async def list_keys(visit: Administers, cursor: Cursor = None) -> Page:
-    found = await keys.list_keys(visit.here.database, cursor=cursor, limit=PAGE_SIZE)
+    found = await keys.list_keys(visit.database, cursor=cursor, limit=PAGE_SIZE)
     return Page("keys.html", {"keys": found, "scopes": list(Scope)})
 
 
@@ -110,7 +110,7 @@ async def create_key(visit: Administers, form: Submitted) -> Page:
     """Respond with the key itself, so that it is in no URL and no cookie."""
     days = form.number("days", least=1, most=MAX_DAYS)
     made = await keys.create_key(
-        visit.here.database,
+        visit.database,
         form.text("name"),
         scope=_scope(form),
         expires_in=None if days is None else days * 86400.0,
@@ -120,7 +120,7 @@ async def create_key(visit: Administers, form: Submitted) -> Page:
 
 @action(router, "/keys/{key_id}/revoke")
 async def revoke_key(visit: Administers, form: Submitted, key_id: str) -> Done:  # noqa: ARG001
-    key = await keys.revoke_key(visit.here.database, key_id)
+    key = await keys.revoke_key(visit.database, key_id)
     return Done(f"Key {key.name} revoked.", to="/keys")
 
 

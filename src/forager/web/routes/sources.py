@@ -19,7 +19,7 @@ from forager.errors import InvalidInput
 from forager.web.charts import Part
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
-from forager.web.page import Done, Page, action, new_router, page, remembered
+from forager.web.page import Done, Page, action, cached, new_router, page
 from forager.web.visit import Operates, Reads
 
 router = new_router()
@@ -37,7 +37,7 @@ Cursor = Annotated[str | None, Query(max_length=5000)]
 @page(router, "/sources")
 async def list_sources(visit: Reads, cursor: Cursor = None) -> Page:
     found = await sources.list_sources(
-        visit.here.database, user_id=visit.caller.sees_only, cursor=cursor, limit=PAGE_SIZE
+        visit.database, user_id=visit.caller.sees_only, cursor=cursor, limit=PAGE_SIZE
     )
     more = f"/sources?{urlencode({'cursor': found.next_cursor})}" if found.next_cursor else None
     return Page("sources.html", {"sources": found.items, "next_url": more})
@@ -47,7 +47,7 @@ async def list_sources(visit: Reads, cursor: Cursor = None) -> Page:
 async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page:
     source = await visit.here.source_of(visit.caller, source_id)
     found = await sources.list_generations(
-        visit.here.database, source_id, cursor=cursor, limit=GENERATIONS
+        visit.database, source_id, cursor=cursor, limit=GENERATIONS
     )
     return Page(
         "source.html",
@@ -67,7 +67,7 @@ async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page
 async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Cursor = None) -> Page:
     source = await visit.here.source_of(visit.caller, source_id)
     found = await list_documents(
-        visit.here.database, source_id, path=path, cursor=cursor, limit=PAGE_SIZE
+        visit.database, source_id, path=path, cursor=cursor, limit=PAGE_SIZE
     )
     more = urlencode({"path": path, "cursor": found.next_cursor or ""})
     return Page(
@@ -85,13 +85,13 @@ async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Curs
 @page(router, "/sources/{source_id}/tree")
 async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
     source = await visit.here.source_of(visit.caller, source_id)
-    known = await sources.list_generations(visit.here.database, source_id, limit=GENERATIONS)
+    known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
     generation = next((each for each in known.items if each.is_complete), None)
     job_id = None if generation is None else generation.job_id
     found = None
     if job_id is not None:
-        load = functools.partial(path_tree, visit.here.database, job_id, prefix)
-        found = await remembered(visit, load, job_id)
+        load = functools.partial(path_tree, visit.database, job_id, prefix)
+        found = await cached(visit, load, job_id)
     return Page(
         "source_tree.html",
         {
@@ -125,9 +125,9 @@ def _crumbs(prefix: str) -> list[tuple[str, str]]:
 async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Number = None) -> Page:
     source = await visit.here.source_of(visit.caller, source_id)
     found = await diff_generations(
-        visit.here.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
+        visit.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
     )
-    known = await sources.list_generations(visit.here.database, source_id, limit=GENERATIONS)
+    known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
     return Page(
         "source_diff.html",
         {
@@ -145,7 +145,7 @@ async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Numbe
 async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     await visit.here.source_of(visit.caller, source_id)
     done = await publication.publish(
-        visit.here.database,
+        visit.database,
         source_id,
         form.number("generation", least=1),
         force=form.checked("force"),
@@ -157,14 +157,14 @@ async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done
 async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     await visit.here.source_of(visit.caller, source_id)
     number = form.number("generation", least=1)
-    done = await publication.roll_back(visit.here.database, source_id, number)
+    done = await publication.roll_back(visit.database, source_id, number)
     return Done(f"Generation {done.number} is published again.", to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/refresh")
 async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
     source = await visit.here.source_of(visit.caller, source_id)
-    asked = await start_refresh(visit.here.database, visit.here.settings, visit.caller, source)
+    asked = await start_refresh(visit.database, visit.here.settings, visit.caller, source)
     text = "started" if asked.created else "is already running"
     return Done(f"Crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
 
@@ -173,7 +173,7 @@ async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done
 async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     await visit.here.source_of(visit.caller, source_id)
     wanted = _schedule(form)
-    await sources.set_schedule(visit.here.database, source_id, wanted)
+    await sources.set_schedule(visit.database, source_id, wanted)
     text = "Schedule saved." if wanted != Schedule() else "Schedule removed."
     return Done(text, to=_url(source_id))
 
@@ -183,7 +183,7 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     await visit.here.source_of(visit.caller, source_id)
     shrink, failed = form.amount("max_shrink", most=100), form.amount("max_failed", most=100)
     await sources.set_limits(
-        visit.here.database,
+        visit.database,
         source_id,
         keep=form.number("keep", least=1),
         max_shrink=None if shrink is None else shrink / 100,
@@ -195,7 +195,7 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
 @action(router, "/sources/{source_id}/delete")
 async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
     await visit.here.source_of(visit.caller, source_id)
-    await sources.delete_source(visit.here.database, source_id)
+    await sources.delete_source(visit.database, source_id)
     return Done(f"{source_id} deleted.", to="/sources", leaves=True)
 
 

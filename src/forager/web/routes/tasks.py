@@ -19,11 +19,11 @@ from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, Task, parse_every
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, parse_every
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page
+from forager.web.page import Done, Page, action, asked, attempt, following, new_router, page
 from forager.web.responses import shown_response
 from forager.web.visit import Operates, Reads, Visit
 
@@ -38,14 +38,8 @@ TaskId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 async def list_tasks(visit: Reads) -> Page:
     form = asked(visit)
     chosen = chosen_by(form)
-    found: Rows[Task] = Rows([], None)
-    trouble = None
-    try:
-        found = await visit.here.tasks.list_tasks(
-            chosen, cursor=form.text("cursor") or None, limit=PAGE_SIZE
-        )
-    except (InvalidInput, NotFound) as error:
-        trouble = error
+    listing = visit.here.tasks.list_tasks(chosen, cursor=form.optional("cursor"), limit=PAGE_SIZE)
+    found, trouble = await attempt(listing, Rows([], None))
     stats = await visit.here.task_stats()
     return Page(
         "tasks.html",
@@ -89,7 +83,7 @@ VisitNumber = Annotated[int, Query(ge=1, le=100_000)]
 @page(router, "/tasks/{task_id}/page")
 async def stored_page(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Page:
     report = await visit.here.tasks.report(str(task_id))
-    stored = await visited_response(visit.here.database, visit.here.settings, task_id, visit=number)
+    stored = await visited_response(visit.database, visit.here.settings, task_id, visit=number)
     return Page(
         "task_page.html", {"task": report.task, "number": number, "stored": shown_response(stored)}
     )
@@ -97,7 +91,7 @@ async def stored_page(visit: Operates, task_id: TaskId, number: VisitNumber = 1)
 
 @router.get("/tasks/{task_id}/page/file", response_model=None)
 async def stored_file(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Response:
-    stored = await visited_response(visit.here.database, visit.here.settings, task_id, visit=number)
+    stored = await visited_response(visit.database, visit.here.settings, task_id, visit=number)
     return response_file(stored.body, f"task-{task_id}-visit-{number}.html")
 
 
@@ -147,16 +141,10 @@ def _selection(form: Form) -> Selection:
             return chosen
         case "domain" if chosen.domain:
             return Selection(domain=chosen.domain)
-        case "ticked" if ids := form.texts("id"):
-            return Selection(ids=tuple(_number(each) for each in ids))
+        case "ticked" if ids := form.ids("id"):
+            return Selection(ids=tuple(ids))
         case _:
             raise InvalidInput("no task is selected", hint="Select at least one task.")
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise InvalidInput("this is not the number of a task")
-    return int(text)
 
 
 def _recrawled(done: Recrawled) -> str:
@@ -199,7 +187,7 @@ def _is_silent(stats: TaskStats) -> bool:
 
 async def _product_of(visit: Visit, url: str) -> int | None:
     try:
-        return await visit.here.database.run(find_product, url)
+        return await visit.database.run(find_product, url)
     except NotFound:
         return None
 
@@ -208,8 +196,8 @@ def chosen_by(form: Form) -> Selection:
     """The tasks that match the filters of the list."""
     return Selection(
         statuses=tuple(status for status in TaskStatus if status in form.texts("status")),
-        domain=form.text("domain") or None,
-        url=form.text("url") or None,
+        domain=form.optional("domain"),
+        url=form.optional("url"),
         due=form.checked("due"),
         held=True if form.checked("held") else None,
     )
@@ -218,8 +206,6 @@ def chosen_by(form: Form) -> Selection:
 def only(task_id: int) -> Selection:
     return Selection(ids=(task_id,))
 
-
-# --- tracking ------------------------------------------------------------------------------------
 
 MAX_URLS = 10_000
 

@@ -26,7 +26,7 @@ WebhookId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 @page(router, "/webhooks")
 async def list_webhooks(visit: Operates) -> Page:
-    cursor = asked(visit).text("cursor") or None
+    cursor = asked(visit).optional("cursor")
     found = await visit.here.webhooks.page(cursor=cursor, limit=PAGE_SIZE)
     return Page(
         "webhooks.html",
@@ -44,7 +44,7 @@ async def add(visit: Administers, form: Submitted) -> Done | Page:
     new = NewWebhook(
         url=form.text("url"),
         kinds=tuple(form.texts("kind")),
-        domain=form.text("domain") or None,
+        domain=form.optional("domain"),
         allow_private=form.checked("allow_private"),
         ordered=form.checked("ordered"),
     )
@@ -60,7 +60,7 @@ async def show(visit: Operates, webhook_id: WebhookId) -> Page:
     form = asked(visit)
     state = next((each for each in DeliveryState if each == form.text("state")), None)
     found = await visit.here.webhooks.deliveries(
-        webhook_id, state=state, cursor=form.text("cursor") or None, limit=PAGE_SIZE
+        webhook_id, state=state, cursor=form.optional("cursor"), limit=PAGE_SIZE
     )
     return Page(
         "webhook.html",
@@ -99,7 +99,7 @@ async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> 
     changes = WebhookChanges(
         url=form.text("url"),
         kinds=tuple(form.texts("kind")),
-        domain=form.text("domain") or None,
+        domain=form.optional("domain"),
         allow_private=form.checked("allow_private"),
         ordered=form.checked("ordered"),
     )
@@ -129,7 +129,7 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 
 @action(router, "/webhooks/{webhook_id}/test")
 async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:  # noqa: ARG001
-    sent = await send_test(visit.here.database, visit.here.settings, webhook_id)
+    sent = await send_test(visit.database, visit.here.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
     text = (
         f"Test message delivered {took}."

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from forager.api import services
-from forager.api.services import Remembered
+from forager.api.services import AnswerCache
 
 
 class Counting:
@@ -31,7 +31,7 @@ def counting() -> Counting:
 
 
 async def test_what_is_cheap_is_made_each_time(counting: Counting) -> None:
-    kept = Remembered()
+    kept = AnswerCache()
     counting.go.set()
     assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 2]
 
@@ -39,7 +39,7 @@ async def test_what_is_cheap_is_made_each_time(counting: Counting) -> None:
 async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
     monkeypatch.setattr(services, "REST", 1e9)
-    kept = Remembered()
+    kept = AnswerCache()
     counting.go.set()
     assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 1]
     assert await kept.get("b", counting.make) == 2
@@ -48,7 +48,7 @@ async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.Monk
 async def test_what_is_given_again_says_since_when(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Remembered()
+    kept = AnswerCache()
     counting.go.set()
     assert (await kept.look("a", counting.make)).at is None
     monkeypatch.setattr(services, "CHEAP", 0.0)
@@ -59,7 +59,7 @@ async def test_what_is_given_again_says_since_when(
 
 
 async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
-    kept = Remembered()
+    kept = AnswerCache()
     asking = [asyncio.create_task(kept.get("a", counting.make)) for _ in range(5)]
     await counting.begun.wait()
     asking[0].cancel()
@@ -73,7 +73,7 @@ async def test_while_it_is_made_anew_the_one_before_is_given(
 ) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
     monkeypatch.setattr(services, "REST", 0)
-    kept = Remembered()
+    kept = AnswerCache()
     counting.go.set()
     assert await kept.get("a", counting.make) == 1
     counting.go.clear()
@@ -89,7 +89,7 @@ async def test_an_error_is_told_and_not_kept(counting: Counting) -> None:
     async def fail() -> int:
         raise ValueError("no answer")
 
-    kept = Remembered()
+    kept = AnswerCache()
     with pytest.raises(ValueError, match="no answer"):
         await kept.get("a", fail)
     counting.go.set()

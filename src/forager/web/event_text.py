@@ -1,0 +1,78 @@
+"""Events of products and domains as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from forager.web.formats import change, counted, money, percent, words
+from forager.webhooks.events import EventKind
+from forager.webhooks.webhook import EventRow
+
+ARROW = " \N{RIGHTWARDS ARROW} "
+
+
+def summary_of(event: EventRow) -> str:
+    """Describe an event in one line; empty for kinds of later versions."""
+    payload = event.payload
+    match event.kind:
+        case EventKind.PRODUCT_ADDED:
+            return ", ".join(
+                filter(None, [_money(payload, "price"), _state(payload, "availability")])
+            )
+        case EventKind.PRICE_CHANGED:
+            return _price_change(payload)
+        case EventKind.VARIANT_CHANGED:
+            stock = ARROW.join(
+                _state(payload, name) or "unknown" for name in ("old_availability", "availability")
+            )
+            return f"{payload.get('variant')}: {_price_change(payload)}, {stock}"
+        case EventKind.ALERT:
+            kind = words(str(payload.get("rule", {}).get("kind", "")))
+            variant = f" of {payload['variant']}" if payload.get("variant") else ""
+            return f"{kind}{variant}: {_price_change(payload)}"
+        case EventKind.AVAILABILITY_CHANGED:
+            return ARROW.join(_state(payload, name) or "unknown" for name in ("old", "new"))
+        case EventKind.PARSER_DEGRADED:
+            now, before = payload.get("recent_rate"), payload.get("week_rate")
+            pages = counted(int(payload.get("recent_pages") or 0), "page")
+            good = f"{percent(now)} of the newest {pages} parsed without problems"
+            return f"{good}, {percent(before)} before"
+        case EventKind.TRIAL_ENDED:
+            return (
+                f"parser {payload.get('parser')}: version {payload.get('version')} was stopped;"
+                f" version {payload.get('active_version')} stays active: {payload.get('reason')}"
+            )
+        case EventKind.DOMAIN_ALARM | EventKind.DOMAIN_RECOVERED | EventKind.PARSER_BYPASSED:
+            return str(payload.get("reason") or "")
+        case EventKind.AUDIT:
+            findings = payload.get("findings") or []
+            first = [each for each in findings[:3] if each.get("check")]
+            named = ", ".join(f"{each.get('count')} {words(each['check'])}" for each in first)
+            checks = counted(int(payload.get("checks") or 0), "check")
+            return f"{checks}, {counted(len(findings), 'finding')}" + (named and f": {named}")
+        case _:
+            return ""
+
+
+def _price_change(payload: Mapping[str, Any]) -> str:
+    old = _money(payload, "old", payload.get("old_currency")) or "no price"
+    new = _money(payload, "new") or "no price"
+    moved = payload.get("percent")
+    return f"{old}{ARROW}{new}" + (f" ({change(float(moved))})" if moved is not None else "")
+
+
+def _money(payload: Mapping[str, Any], name: str, currency: str | None = None) -> str:
+    amount = payload.get(name)
+    if amount is None:
+        return ""
+    try:
+        return money(Decimal(str(amount)), currency or payload.get("currency"))
+    except InvalidOperation:
+        return str(amount)
+
+
+def _state(payload: Mapping[str, Any], name: str) -> str:
+    state = payload.get(name)
+    return words(str(state)) if state else ""
