@@ -46,7 +46,7 @@ from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
-from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
 from forager.jobs.context import JobContext
@@ -196,9 +196,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
-    rendering = await open_rendering(
-        context, stack, options, sender=sender, robots=robots, user_agent=agent
-    )
+    rendering = await open_rendering(context, stack, options, robots=robots, user_agent=agent)
     return _Crawl(
         context,
         options,
@@ -218,7 +216,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         pages,
         Ending(context, options, state, committer, rereading),
         BoilerplateLearner(context, storage, pool, writer),
-        Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
+        Seeding(context, options, state, discovery, committer, robots=robots),
         Activity(context, state, budgets, robots),
     )
 
@@ -294,7 +292,7 @@ def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
 @asynccontextmanager
 async def open_gate(
     database: Database, settings: Settings, options: CrawlOptions, *, ignore_robots: bool = False
-) -> AsyncIterator[tuple[Paced, RobotsGate]]:
+) -> AsyncIterator[RobotsGate]:
     """Requests outside of a crawl, within the budgets of their hosts, and robots.txt."""
     agent = user_agent(options, settings)
     async with (
@@ -304,8 +302,7 @@ async def open_gate(
         ) as budgets,
     ):
         sender = Sender(client, budgets)
-        gate = RobotsGate(database, sender, user_agent=agent, ignore=ignore_robots)
-        yield Paced(sender, gate), gate
+        yield RobotsGate(database, sender, user_agent=agent, ignore=ignore_robots)
 
 
 def _trusts(options: CrawlOptions) -> Callable[[str], bool]:

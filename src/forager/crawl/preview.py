@@ -25,7 +25,7 @@ from forager.errors import ForagerError
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request
-from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import follow
 from forager.processes.sandbox import SandboxLimits
@@ -65,8 +65,8 @@ async def preview_crawl(
     preview = CrawlPreview()
     gate = open_gate(database, settings, options, ignore_robots=options.ignore_robots)
     try:
-        async with asyncio.timeout(SECONDS), gate as (paced, robots):
-            await _Beginning(preview, settings, options, robots, paced).collect(limit)
+        async with asyncio.timeout(SECONDS), gate as robots:
+            await _Beginning(preview, settings, options, robots).collect(limit)
     except TimeoutError:
         preview.problems.append(f"the site did not answer within {SECONDS:g} s")
     return preview
@@ -78,7 +78,6 @@ class _Beginning:
     settings: Settings
     options: CrawlOptions
     gate: RobotsGate
-    paced: Paced
 
     async def collect(self, limit: int) -> None:
         scope = scope_of(self.options)
@@ -130,7 +129,7 @@ class _Beginning:
             url = waiting.pop(0)
             try:
                 # a sitemap may list many pages outside the scope
-                sitemap = Sitemap(url, await fetch_sitemap(self.paced, url))
+                sitemap = Sitemap(url, await fetch_sitemap(self.gate, url))
                 entries = list(islice(sitemap, 50 * limit))
             except ForagerError as error:
                 self.preview.problems.append(f"sitemap {url}: {error.message}")
@@ -150,7 +149,7 @@ class _Beginning:
             documents=False,
         )
         try:
-            followed = await follow(self.paced, Request(url), any_hop)
+            followed = await follow(self.gate, Request(url), any_hop)
             response = followed.response
             if (failure := classify_status(response.status, response.headers)) is not None:
                 raise failure

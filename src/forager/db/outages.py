@@ -96,7 +96,7 @@ async def listen(database: Database, channel: str, wake: Callable[[], None]) -> 
 _WAITING: list[Exception] = []
 
 
-def waits_for_storage() -> bool:
+def is_waiting_for_storage() -> bool:
     """Whether an operation of this process waits: work that it holds up is not stuck."""
     return bool(_WAITING)
 

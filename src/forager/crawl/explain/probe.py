@@ -52,15 +52,15 @@ async def probe(
     """
     url = options.seeds[0]
     agent = user_agent(options, settings)
-    async with open_gate(database, settings, options) as (paced, gate):
+    async with open_gate(database, settings, options) as gate:
         verdict = await gate.verdict(url)
-        followed = await follow(paced, Request(url), _must_be_a_page)
+        followed = await follow(gate, Request(url), _must_be_a_page)
         response = followed.response
         failure = classify_status(response.status, response.headers)
         rendered = None
         if render and failure is None:
             limits = RenderLimits.of(settings)
-            loader = ResourceLoader.of(paced, robots_check(gate), limits)
+            loader = ResourceLoader.of(gate, robots_check(gate), limits)
             async with Renderer(browser_path(settings), limits, user_agent=agent) as renderer:
                 rendered = await renderer.render(response, loader, screenshot=screenshot)
     facts = None
