@@ -12,9 +12,8 @@ from uuid import UUID
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
     from forager.archive.segment import ArchiveRef
-    from forager.crawl.extraction.reading import ReadDocument
     from forager.crawl.frontier.entry import Entry, Found, PageLinks
-    from forager.documents.page import PreviousPage
+    from forager.documents.page import IndexedDocument, PreviousPage
     from forager.extract.urls import NormalisedUrl
     from forager.render.store import Lesson
 
@@ -71,7 +70,7 @@ class Settlement:
     # the lesson of rendering it for pages of its shape
     lesson: Lesson | None = None
     # the content of the page now and in the previous crawl
-    document: ReadDocument | None = None
+    document: IndexedDocument | None = None
     previous: PreviousPage | None = None
     links: PageLinks | None = None
     # the target of a redirect, or the canonical URL

@@ -16,7 +16,7 @@ from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
 from forager.db.database import Connection, Database
-from forager.documents.page import CarriedPage, carried_page
+from forager.documents.page import CarriedPage
 from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -170,7 +170,7 @@ async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[
         "http_status": record.http_status,
         "depth": record.depth,
         "attempts": record.attempts,
-        "carried_over": carried and carried_page(carried),
+        "carried_over": carried,
         "near_duplicates": NearDuplicates(pages, urls) if pages else None,
         "found_by": [Step(*step) for step in [*reversed(ancestors), (record.url, record.via)]],
     }

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from operator import attrgetter
 
 import orjson
 
 from forager.documents.names import section_names
-from forager.documents.page import SectionNames
+from forager.documents.page import IndexedDocument, SectionNames
 from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
 from forager.extract.simhash import simhash
 
 _SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
-    """The content of a page, with the identifiers by which each of its sections is found."""
-
-    title: str
-    language: str | None
-    sections: tuple[Section, ...]
-    content_hash: bytes
-    extractor_version: str
-    names: tuple[SectionNames, ...]
-    simhash: int | None = None
 
 
 def document_of(reading: Reading, digest: str = "") -> Document:
@@ -49,7 +35,7 @@ def document_of(reading: Reading, digest: str = "") -> Document:
 
 def pack_document(document: Document) -> bytes:
     """Encode a document for another process. Identifiers are extracted here, in parallel."""
-    names = section_names(document)
+    names = section_names(document.title, document.sections)
     return orjson.dumps(
         {
             "title": document.title,
@@ -63,9 +49,9 @@ def pack_document(document: Document) -> bytes:
     )
 
 
-def unpack_document(packed: bytes) -> ReadDocument:
+def unpack_document(packed: bytes) -> IndexedDocument:
     fields = orjson.loads(packed)
-    return ReadDocument(
+    return IndexedDocument(
         title=fields["title"],
         language=fields["language"],
         sections=tuple(Section(*each) for each in fields["sections"]),

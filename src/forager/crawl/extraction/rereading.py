@@ -20,14 +20,13 @@ from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import ArchivedPage, Outcome, Settlement
 from forager.crawl.store import ends as store
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Database
-from forager.documents.page import Plan, SampledPage
+from forager.documents.page import IndexedDocument, Plan, SampledPage
 from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalisedUrl
@@ -142,7 +141,7 @@ class Rereading:
 
 async def _read_document(
     storage: Storage, pool: ExtractionPool, ref: ArchiveRef | None
-) -> ReadDocument | None:
+) -> IndexedDocument | None:
     """The document of an archived page; None if it can no longer be read."""
     if ref is None:
         return None
