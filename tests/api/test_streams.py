@@ -160,7 +160,7 @@ async def test_nobody_watches_nobody_looks(
     async with hub.watch(job_id) as (watched, changed):
         await asyncio.wait_for(changed.wait(), 60)
         assert watched.report is not None
-        looking = hub._looking
+        looking = hub._querying
     assert looking is not None
     await asyncio.wait_for(looking, 60)
     assert hub._watched == {}
