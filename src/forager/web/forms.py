@@ -32,7 +32,7 @@ class Form:
     def ids(self, name: str) -> list[int]:
         """The IDs of checked rows."""
         texts = self.texts(name)
-        if not all(_is_number(text) for text in texts):
+        if not all(_is_number(text) and int(text) < 2**63 for text in texts):
             raise InvalidInput("an ID is not a number")
         return [int(text) for text in texts]
 
@@ -73,7 +73,7 @@ class Form:
 
 def _is_number(text: str) -> bool:
     # Python refuses to read a number of thousands of digits
-    return len(text) < 19 and text.isascii() and text.isdecimal()
+    return len(text) < 20 and text.isascii() and text.isdecimal()
 
 
 def _words(name: str) -> str:
