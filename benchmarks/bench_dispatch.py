@@ -38,7 +38,7 @@ from forager.dispatch.relay import BATCH, Relay
 from forager.logs import configure_logs
 from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.store.stages import notify_workers
 
 WORKERS = (1, 2, 4)
@@ -189,7 +189,7 @@ async def task_rate(bench: Bench, dispatch: Dispatch, workers: int, tasks: int) 
         await until(database, "SELECT count(*) FROM workers WHERE role = 'tasks'", workers)
         async with database.transaction() as connection:
             cursor = await connection.execute(MAKE_TASKS, {"tasks": tasks})
-            await tell(connection, settings, [row[0] for row in await cursor.fetchall()])
+            await send_hints(connection, settings, [row[0] for row in await cursor.fetchall()])
             await notify_workers(connection)
         began = time.perf_counter()
         query = "SELECT count(*) FROM crawl_tasks WHERE status = 'completed'"

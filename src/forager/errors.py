@@ -80,6 +80,10 @@ class DatabaseUnavailable(ForagerError):
     """The database cannot be reached."""
 
 
+class StatementTimedOut(DatabaseUnavailable):
+    """PostgreSQL canceled a statement that took too long."""
+
+
 class EmbeddedServerError(DatabaseUnavailable):
     """The embedded PostgreSQL cannot be used."""
 

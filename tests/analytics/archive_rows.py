@@ -8,7 +8,7 @@ from products.rows import add_product
 
 
 async def add_unseen(database: Database, number: int) -> int:
-    """A product of long ago, with three more prices and an image that was stored."""
+    """A product of long ago, with more prices, a stored image, an alias and an alert rule."""
     product_id = await add_product(database, number)
     await add_prices(database, product_id, 3, ago="200 days")
     async with database.transaction() as connection:
@@ -29,17 +29,28 @@ async def add_unseen(database: Database, number: int) -> int:
             """,
             (product_id,),
         )
+        await connection.execute(
+            """
+            INSERT INTO product_aliases (url_hash, url, product_id)
+            VALUES (sha256(%(id)s::text::bytea), 'https://shop.example/old', %(id)s)
+            """,
+            {"id": product_id},
+        )
+        await connection.execute(
+            "INSERT INTO alert_rules (kind, amount, product_id) VALUES ('price_below', 9.5, %s)",
+            (product_id,),
+        )
     return product_id
 
 
 async def everything(database: Database) -> dict[str, list[str]]:
-    """Products and prices, whole rows."""
+    """Products, prices, aliases and alert rules, whole rows."""
     async with database.connection() as connection:
         found = {}
-        for table in ("products", "price_history"):
-            # whether a product came back is the one thing that differs
+        for table in ("products", "price_history", "product_aliases", "alert_rules"):
+            # whether a product was restored is the only difference
             cursor = await connection.execute(
-                f"SELECT (to_jsonb(t) - 'restored_at')::text FROM {table} t ORDER BY id".encode()
+                f"SELECT (to_jsonb(t) - 'restored_at')::text FROM {table} t ORDER BY 1".encode()
             )
             found[table] = [row[0] for row in await cursor.fetchall()]
         return found

@@ -158,7 +158,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def entry(price: str | None, day: float, currency: str = "EUR") -> PriceEntry:
     amount = None if price is None else Decimal(price)
-    return PriceEntry(amount, None, currency, None, START + timedelta(days=day), None)
+    return PriceEntry(1, 1, amount, None, currency, None, START + timedelta(days=day), None)
 
 
 def test_a_chart_is_as_high_as_its_prices() -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl import job
+from forager.crawl import batch, job
 from forager.crawl.extraction import pool as extraction
+from forager.db.database import Database, SessionLimits
 from forager.fetch.client import ClientOptions
 from forager.fetch.response import Limits
+from forager.jobs.lifecycle import Status
 from forager.settings import Settings
 from servers.certificates import Authority
 from servers.hostile import HostileServer, bomb
@@ -101,6 +103,38 @@ async def test_retries_as_configured(crawls: Crawls, site: Site) -> None:
     site.log.clear()
     await crawls.run(f"{site.url}/", retries=0)
     assert site.hits["/status/500"] == 1
+
+
+SLOW_TO_STORE = """
+    CREATE FUNCTION store_slowly() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_sleep(600);
+        RETURN NEW;
+    END
+    $$;
+    CREATE TRIGGER slowly BEFORE INSERT ON documents
+       FOR EACH ROW WHEN (NEW.title = 'Large') EXECUTE FUNCTION store_slowly();
+"""
+
+
+async def test_a_page_that_takes_too_long_to_store_fails_alone(
+    crawls: Crawls, site: Site, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "MANY_SECTIONS", 5)
+    await crawls.sql(SLOW_TO_STORE)
+    body = "".join(f"<h2>Part {n}</h2><p>Text of part {n}.</p>" for n in range(10))
+    site.pages["/"] = html("Start", ["/large", "/small"])
+    site.pages["/large"] = html("Large", body=body)
+    site.pages["/small"] = html("Small")
+    limits = SessionLimits(statement_ms=3_000)
+    async with Database(crawls.database.url, limits=limits) as database:
+        crawled = await Crawls(database, settings).run(f"{site.url}/")
+    assert crawled.job.status is Status.COMPLETED
+    assert crawled.pages(site.url) == {"/", "/small"}
+    large = crawled.visited[f"{site.url}/large"]
+    assert (large.outcome, large.reason) == ("failed", "validation")
+    assert "too many sections" in str(large.detail)
+    assert site.hits["/large"] == 1
 
 
 async def test_text_that_postgresql_refuses_is_cleaned(crawls: Crawls, site: Site) -> None:

@@ -34,9 +34,9 @@ def test_celery_needs_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_broker_is_an_amqp_url_and_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORAGER_BROKER_URL", "redis://:s3cret@127.0.0.1")
-    with pytest.raises(InvalidInput, match="expected amqp://") as told:
+    with pytest.raises(InvalidInput, match="expected amqp://") as raised:
         load_settings()
-    assert "s3cret" not in str(told.value)
+    assert "s3cret" not in str(raised.value)
     monkeypatch.setenv("FORAGER_BROKER_URL", URL)
     assert "s3cret" not in repr(load_settings())
 

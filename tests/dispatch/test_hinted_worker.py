@@ -1,4 +1,4 @@
-"""A worker that is told what to claim: only that, by the rules that hold for all."""
+"""A worker with hints claims only hinted tasks, by the usual rules."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def tasks(database: Database, settings: Settings) -> Tasks:
 
 
 @asynccontextmanager
-async def told(tasks: Tasks) -> AsyncIterator[Hints]:
-    """A worker, and where it is told."""
+async def hinted_worker(tasks: Tasks) -> AsyncIterator[Hints]:
+    """A running worker, and its hints."""
     hints = Hints()
     worker = TaskWorker(tasks.database, tasks.settings, new_id(), hints=hints)
     running = asyncio.ensure_future(worker.run())
@@ -60,7 +60,7 @@ async def written(tasks: Tasks) -> list[tuple[str, list[int]]]:
 
 async def test_only_what_was_named_is_claimed(tasks: Tasks, shop: Shop) -> None:
     named, other = await tasks.add(shop.add("a"), shop.add("b"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([named])
         await tasks.when(named, "completed")
         await tasks.sql("NOTIFY forager_tasks")
@@ -71,14 +71,14 @@ async def test_only_what_was_named_is_claimed(tasks: Tasks, shop: Shop) -> None:
 
 async def test_when_an_offer_returns_the_claim_is_committed(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
         assert (await tasks.get(task_id)).lease > 0
 
 
 async def test_duplicates_and_what_is_gone_change_nothing(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id, task_id])
         await tasks.when(task_id, "completed")
         for stage in Stage:
@@ -90,7 +90,7 @@ async def test_duplicates_and_what_is_gone_change_nothing(tasks: Tasks, shop: Sh
 async def test_what_a_domain_cannot_take_yet_is_remembered(tasks: Tasks, shop: Shop) -> None:
     ids = await tasks.add(*[shop.add(f"p{i}") for i in range(6)])
     await tasks.sql("UPDATE domains SET max_concurrent_requests = 2")
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer(ids)
         await tasks.all_when(ids, "completed")
         assert len(hints.of(Stage.DOWNLOAD)) == 0
@@ -98,7 +98,7 @@ async def test_what_a_domain_cannot_take_yet_is_remembered(tasks: Tasks, shop: S
 
 async def test_the_next_stage_is_told_with_the_commit(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
         await tasks.when(task_id, "completed")
     assert await written(tasks) == [("parse", [task_id])]
@@ -108,11 +108,11 @@ async def test_a_page_that_somebody_else_downloaded_is_read_when_told(
     tasks: Tasks, shop: Shop
 ) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
         await tasks.when(task_id, "completed")
     await tasks.sql("UPDATE crawl_tasks SET status = 'downloaded', next_crawl_at = NULL")
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.PARSE).offer([task_id])
         await tasks.when(task_id, "completed")
     outcomes = [("download", "ok"), ("parse", "ok"), ("parse", "ok")]
@@ -122,16 +122,16 @@ async def test_a_page_that_somebody_else_downloaded_is_read_when_told(
 async def test_what_is_held_is_left_alone(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
     await tasks.sql("UPDATE domains SET task_hold = 'paused'")
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
         assert (await tasks.get(task_id)).status == "queued"
-        assert len(hints.of(Stage.DOWNLOAD)) == 0, "it is told again when the hold is lifted"
+        assert len(hints.of(Stage.DOWNLOAD)) == 0, "it is sent again when the hold is lifted"
 
 
 async def test_a_stop_takes_away_what_was_claimed(tasks: Tasks, shop: Shop) -> None:
     shop.add("a")
     (task_id,) = await tasks.add(shop.hang("a"))
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
         await tasks.when(task_id, "crawling")
         await Holds(tasks.database).stop(Selection())
@@ -143,7 +143,7 @@ async def test_who_stops_tells_of_what_it_gives_back(tasks: Tasks, shop: Shop) -
     shop.hang("a")
     shop.hang("b")
     await tasks.sql("UPDATE domains SET max_concurrent_requests = 1")
-    async with told(tasks) as hints:
+    async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer(ids)
         held = await tasks.sql("SELECT id FROM crawl_tasks WHERE worker_id IS NOT NULL")
         assert len(held) == 1, "the other is remembered"

@@ -1,4 +1,4 @@
-"""A message is a Celery task, made without Celery, and its ids are trusted by nobody."""
+"""A message is a Celery task, made without Celery, and its ids are validated."""
 
 from __future__ import annotations
 

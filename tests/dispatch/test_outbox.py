@@ -1,4 +1,4 @@
-"""What is to be told: written with what it tells of, in order, once, and never for long."""
+"""Hints in the outbox: written with their tasks, in order, once, and deleted soon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forager.services.report import identify
 from forager.services.store import upsert_process
 from forager.services.supervisor import running
 from forager.settings import Dispatch, Settings
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.store.hints import HINT_SIZE, touch
 from forager.tasks.workers.recovery import TaskRecovery
@@ -57,9 +57,9 @@ async def hints(
     ]
 
 
-async def told(database: Database, settings: Settings, *task_ids: int) -> None:
+async def hinted(database: Database, settings: Settings, *task_ids: int) -> None:
     async with database.transaction() as connection:
-        await tell(connection, settings, task_ids)
+        await send_hints(connection, settings, task_ids)
 
 
 async def forgotten(database: Database, *routes: Route) -> list[int]:
@@ -98,7 +98,7 @@ async def test_with_postgresql_alone_nothing_is_told(
 async def test_what_is_rolled_back_is_not_told(database: Database, by_celery: Settings) -> None:
     task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
     async with database.connection() as connection, connection.transaction(force_rollback=True):
-        await tell(connection, by_celery, [task_id])
+        await send_hints(connection, by_celery, [task_id])
     assert await hints(database) == []
 
 
@@ -113,7 +113,7 @@ async def test_a_message_is_of_one_domain_stage_and_band(
         await make_task(database, domain, status=status, priority=priority)
         for domain, status, priority in states
     ]
-    await told(database, by_celery, *ids)
+    await hinted(database, by_celery, *ids)
     first, *between, last = await hints(database)
     assert (first, last) == (
         Hint("crawl", Band.HIGH, None, [ids[1]]),
@@ -129,7 +129,7 @@ async def test_a_message_is_of_one_domain_stage_and_band(
 async def test_many_tasks_are_several_messages(database: Database, by_celery: Settings) -> None:
     domain_id = await make_domain(database, "a.example")
     ids = [await make_task(database, domain_id, status="queued") for _ in range(HINT_SIZE + 1)]
-    await told(database, by_celery, *ids)
+    await hinted(database, by_celery, *ids)
     found = await hints(database)
     assert sorted(len(hint.task_ids) for hint in found) == [1, HINT_SIZE]
     assert sorted(task for hint in found for task in hint.task_ids) == ids
@@ -140,7 +140,7 @@ async def test_who_downloaded_a_page_is_given_time_to_read_it(
 ) -> None:
     domain_id = await make_domain(database, "a.example")
     ids = [await make_task(database, domain_id, status="downloaded") for _ in range(2)]
-    await told(database, by_celery, *ids)
+    await hinted(database, by_celery, *ids)
     await execute(database, "UPDATE outbox SET due_at = due_at + interval '10 minutes'")
     assert await hints(database, early=False) == []
     await execute(database, "UPDATE crawl_tasks SET status = 'completed' WHERE id = %s", ids[0])
@@ -181,7 +181,7 @@ async def test_messages_of_one_queue_that_are_refused_wait_alone(
     here = await make_domain(database, "a.example")
     there = await make_domain(database, "b.example", region="eu")
     ids = [await make_task(database, each, status="queued") for each in (here, there)]
-    await told(database, by_celery, *ids)
+    await hinted(database, by_celery, *ids)
     broker.refuses = Route("crawl", Band.NORMAL, "eu").queue
     runs = relay.Relay(database, by_celery)
     assert [await runs.run_once(), await runs.run_once()] == [2, 0], "it backs off"
@@ -199,7 +199,7 @@ async def test_messages_of_a_dead_relay_are_published_by_another(
     database: Database, by_celery: Settings, broker: FakeBroker
 ) -> None:
     task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
-    await told(database, by_celery, task_id)
+    await hinted(database, by_celery, task_id)
     dead = identify("scheduler", "another machine 1 2")
     async with database.connection() as connection:
         await upsert_process(connection, dead, [])
@@ -217,7 +217,7 @@ async def test_the_scheduler_command_claims_messages_in_its_own_name(
 ) -> None:
     """The messages of a scheduler that is killed are recovered by its process id."""
     task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
-    await told(database, by_celery, task_id)
+    await hinted(database, by_celery, task_id)
     claim, claimants = outbox.claim, []
 
     async def noted(*args: Any, claimed_by: UUID | None, **options: Any) -> Any:
@@ -241,7 +241,7 @@ async def test_urgent_tasks_are_published_first(
     domain_id = await make_domain(database, "a.example")
     tasks = [(9, "queued"), (5, "queued"), (5, "downloaded"), (1, "queued")]
     ids = [await make_task(database, domain_id, status=s, priority=p) for p, s in tasks]
-    await told(database, by_celery, *ids)
+    await hinted(database, by_celery, *ids)
     await execute(database, "UPDATE outbox SET due_at = now()")
     runs = relay.Relay(database, by_celery)
     assert [await runs.run_once(), await runs.run_once()] == [2, 2]
@@ -274,7 +274,7 @@ async def test_downloads_are_told_where_the_proxies_are(
     domain_id = await make_domain(database, "a.example", use_proxies=True)
     crawl = await make_task(database, domain_id, status="queued", updated_in=-60)
     parse = await make_task(database, domain_id, status="downloaded")
-    await told(database, by_celery, crawl, parse)
+    await hinted(database, by_celery, crawl, parse)
 
     async def regions(**options: bool) -> dict[str, str | None]:
         return {hint.stage: hint.region for hint in await hints(database, **options)}
@@ -285,14 +285,14 @@ async def test_downloads_are_told_where_the_proxies_are(
     assert await regions() == {"crawl": "eu", "parse": None}
     add = "INSERT INTO workers (id, host, pid, version, capacity, role, region) "
     await execute(database, add + "VALUES (gen_random_uuid(), 'h', 1, '1', 1, 'tasks', 'us')")
-    assert await regions() == {"crawl": "us", "parse": None}, "somebody hears it there"
+    assert await regions() == {"crawl": "us", "parse": None}, "a worker runs there"
     async with database.connection() as connection:
         assert sorted(await store.select_regions(connection)) == ["eu", "us"]
 
     await execute(database, "DELETE FROM outbox")
     assert await forgotten(database, Route("crawl", Band.NORMAL, "us")) == []
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [crawl]
-    await told(database, by_celery, crawl)
+    await hinted(database, by_celery, crawl)
     await make_proxy(database, None)
     assert await regions() == {"crawl": None}, "everybody has that one"
 
@@ -308,7 +308,7 @@ async def test_only_downloads_through_proxies_follow_them(
     }
     for host, columns in domains.items():
         domain_id = await make_domain(database, f"{host}.example", **columns)
-        await told(database, by_celery, await make_task(database, domain_id, status="queued"))
+        await hinted(database, by_celery, await make_task(database, domain_id, status="queued"))
     assert [hint.region for hint in await hints(database)] == [None, None, "us"]
     by_default = await hints(database, task_proxies=True)
     assert [hint.region for hint in by_default] == [None, "eu", "us"]
@@ -330,12 +330,12 @@ async def test_what_waits_too_long_is_found_once(database: Database) -> None:
     await make_task(database, domain_id, status="queued")
     await waiting(database, domain_id, "pending")
     assert sorted(await forgotten(database)) == [queued, downloaded]
-    assert await forgotten(database) == [], "its wait has begun anew"
+    assert await forgotten(database) == [], "its wait has restarted"
 
 
 async def test_what_is_on_its_way_is_not_forgotten(database: Database, by_celery: Settings) -> None:
     task_id = await waiting(database, await make_domain(database, "a.example"))
-    await told(database, by_celery, task_id)
+    await hinted(database, by_celery, task_id)
     assert await forgotten(database) == [], "it is in the outbox, however long that takes"
     await execute(database, "DELETE FROM outbox")
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "messages wait there"
@@ -348,7 +348,7 @@ async def test_a_queue_that_is_never_empty_hides_no_lost_hint(database: Database
     lost = await make_task(database, domain_id, status="queued", updated_in=-600)
     await waiting(database, domain_id)
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [lost]
-    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "told once more, not twice"
+    assert await forgotten(database, Route("crawl", Band.NORMAL)) == [], "sent once more, not twice"
 
 
 async def test_what_is_held_waits_for_a_person(database: Database) -> None:
@@ -387,7 +387,7 @@ async def test_leftovers_go_where_there_is_no_broker(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example")
-    await told(database, by_celery, await make_task(database, domain_id, status="queued"))
+    await hinted(database, by_celery, await make_task(database, domain_id, status="queued"))
     assert await delete_unused_hints(database) == 0, "others may still use the broker"
     assert await delete_unused_hints(database, older=0.0) == 1
     assert await hints(database) == []

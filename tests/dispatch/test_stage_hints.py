@@ -1,4 +1,4 @@
-"""What a stage was told of: offered, tried, remembered, and bounded."""
+"""Hints of a stage: offered, claimed, remembered and bounded."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ async def test_an_offer_waits_until_it_was_tried() -> None:
     offer = asyncio.ensure_future(hints.offer([1, 2]))
     await asyncio.sleep(0)
     assert len(hints) == 0, "there is no room yet"
-    await hints.room(True)
+    await hints.set_room(True)
     await woken.wait()
-    assert hints.begin_look(10) == [1, 2]
+    assert hints.begin_claim(10) == [1, 2]
     assert not offer.done()
-    await hints.looked([1], has_room=True)
+    await hints.end_claim([1], has_room=True)
     await offer
-    assert hints.begin_look(10) == [2], "could not be claimed yet, and is remembered"
+    assert hints.begin_claim(10) == [2], "could not be claimed yet, and is remembered"
 
 
 async def test_a_look_that_began_before_an_offer_says_nothing_of_it() -> None:
     hints = StageHints()
-    await hints.room(True)
-    hints.begin_look(10)
+    await hints.set_room(True)
+    hints.begin_claim(10)
     offer = asyncio.ensure_future(hints.offer([1]))
     while not hints:
         await asyncio.sleep(0)
-    await hints.looked([], has_room=True)
+    await hints.end_claim([], has_room=True)
     await asyncio.sleep(0)
     assert not offer.done()
-    hints.begin_look(10)
-    await hints.looked([1], has_room=True)
+    hints.begin_claim(10)
+    await hints.end_claim([1], has_room=True)
     await offer
 
 
 async def test_who_waits_too_long_for_room_leaves_the_hint(impatient: None) -> None:
     hints = StageHints()
     await hints.offer([1])
-    assert hints.begin_look(10) == [1]
+    assert hints.begin_claim(10) == [1]
 
 
 async def test_nothing_is_offered_twice_and_no_more_than_fits(impatient: None) -> None:
@@ -59,7 +59,7 @@ async def test_nothing_is_offered_twice_and_no_more_than_fits(impatient: None) -
     assert len(hints) == 1
     await hints.offer(range(2, MOST + 2))
     assert len(hints) == MOST
-    assert hints.begin_look(1) == [2], "the oldest goes: it will be told again"
+    assert hints.begin_claim(1) == [2], "the oldest is dropped: it will be sent again"
 
 
 async def test_at_the_end_everything_is_given_away() -> None:

@@ -2,7 +2,7 @@
 
 usage: budget_user.py DATABASE_URL OPTIONS
 
-Begins at a line on standard input, ends after so many requests or at the end of the input.
+Begins at a line on standard input, ends after a number of requests or at the end of the input.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def work(budgets: Budgets, options: Options, numbers: Iterator[int]) -> No
     for _ in numbers:  # shared by all workers
         with await budgets.acquire(options.host) as slot:
             await asyncio.sleep(options.hold)
-            slot.succeeded(options.hold)
+            slot.succeeded()
             print(json.dumps([slot.granted_at, local_time()]), flush=True)
 
 

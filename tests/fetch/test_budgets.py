@@ -20,8 +20,9 @@ from forager.extract.hosts import is_loopback, parent_domains
 from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Given, ServerClock, Terms, Wanted
+from forager.fetch.budgets.exchange import PAIR_DELAY, Answers, Given, ServerClock, Wanted
 from forager.fetch.budgets.slots import DomainInactive, HostResting, Lane, Window
+from support.budgets import renew
 from support.waiting import eventually
 
 USER = Path(__file__).with_name("budget_user.py")
@@ -214,7 +215,7 @@ async def test_permits_of_a_killed_process_come_back(
     # what time would do
     await execute(database, "UPDATE domain_permits SET expires_at = now() WHERE permits > 0")
     with await budgets.acquire(HOST):
-        assert budgets.state(HOST).permits == 1  # type: ignore[union-attr]
+        assert budgets._hosts[HOST].account.permits == 1
 
 
 # --- over connections to the database ------------------------------------------------------
@@ -297,7 +298,7 @@ async def exchange_with(database: Database, holder: UUID, wanted: Wanted) -> Giv
 
 async def share(database: Database, domain_id: int, holder: UUID, busy: int = 0) -> int:
     wanted = Wanted(
-        domain_id=domain_id, terms=Terms(0.0, 5, 0.0), direct=0, proxied={},
+        domain_id=domain_id, delay=0.0, concurrency=5, robots_delay=0.0, direct=0, proxied={},
         max_wait=0, busy=busy, answers=Answers(),
     )  # fmt: skip
     return (await exchange_with(database, holder, wanted)).permits
@@ -330,9 +331,8 @@ async def test_a_crawl_that_asked_for_less_is_not_starved(open_budgets: Open) ->
     modest = await open_budgets(concurrency=2)
     (await greedy.acquire(HOST)).release()
     (await modest.acquire(HOST)).release()
-    state = modest.state(HOST)
-    assert state is not None
-    assert state.permits == 2
+    account = modest._hosts[HOST].account
+    assert account.permits == 2
 
 
 # --- which row applies ---------------------------------------------------------------------
@@ -346,9 +346,8 @@ async def test_a_row_covers_subdomains_without_one(database: Database, open_budg
     applied = {}
     for host in ("shop.example", "a.b.shop.example", "de.shop.example", "x.de.shop.example"):
         (await budgets.acquire(host)).release()
-        state = budgets.state(host)
-        assert state is not None
-        applied[host] = state.domain
+        account = budgets._hosts[host].account
+        applied[host] = account.name
     assert applied == {
         "shop.example": "shop.example",
         "a.b.shop.example": "shop.example",
@@ -396,9 +395,8 @@ async def test_defaults(open_budgets: Open) -> None:
     seen = {}
     for host in ("127.0.0.1:8000", HOST):
         (await budgets.acquire(host)).release()
-        state = budgets.state(host)
-        assert state is not None
-        seen[host] = (state.delay, state.permits)
+        account = budgets._hosts[host].account
+        seen[host] = (account.delay, account.permits)
     assert seen == {"127.0.0.1:8000": (0.0, 5), HOST: (1.0, 5)}
 
 
@@ -408,13 +406,11 @@ async def test_the_domain_comes_before_the_crawl_and_robots_before_both(
     await add_row(database, crawl_delay_seconds=0.3, max_concurrent_requests=2)
     budgets = await open_budgets(delay=9, concurrency=64)
     (await budgets.acquire(HOST)).release()
-    state = budgets.state(HOST)
-    assert state is not None
-    assert (state.delay, state.permits) == (0.3, 2)
+    account = budgets._hosts[HOST].account
+    assert (account.delay, account.permits) == (0.3, 2)
     (await budgets.acquire(HOST, robots_delay=0.5)).release()
-    state = budgets.state(HOST)
-    assert state is not None
-    assert state.delay == 0.5
+    account = budgets._hosts[HOST].account
+    assert account.delay == 0.5
 
 
 async def test_an_inactive_domain_is_not_crawled(database: Database, open_budgets: Open) -> None:
@@ -429,7 +425,7 @@ async def test_a_domain_switched_off_meanwhile(database: Database, open_budgets:
     budgets = await open_budgets()
     (await budgets.acquire(HOST)).release()
     await execute(database, "UPDATE domains SET is_active = false")
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     with pytest.raises(DomainInactive):
         await budgets.acquire(HOST)
 
@@ -439,7 +435,7 @@ async def test_a_row_that_was_deleted_is_made_anew(database: Database, open_budg
     (await budgets.acquire(HOST)).release()
     await execute(database, "DELETE FROM domains")
     with pytest.raises(Retry, match="was deleted"):
-        await budgets.renew(HOST)
+        await renew(budgets, HOST)
     (await budgets.acquire(HOST)).release()
     assert await column(database, "is_active")
 
@@ -472,9 +468,8 @@ async def test_one_waits_for_a_connection(open_budgets: Open) -> None:
     slot.release()
     slot.release()  # once is enough
     (await waiting).release()
-    state = budgets.state(HOST)
-    assert state is not None
-    assert state.in_use == 0
+    account = budgets._hosts[HOST].account
+    assert account.in_use == 0
 
 
 async def test_who_gives_up_waiting_leaves_nothing_behind(open_budgets: Open) -> None:
@@ -498,11 +493,11 @@ async def test_many_refusals_at_once_are_one_complaint(
     budgets = await open_budgets(concurrency=10)
     slots = [await budgets.acquire(HOST) for _ in range(10)]
     slots[0].slow_down(None)
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     for slot in slots[1:]:
         slot.slow_down(None)
         slot.release()
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     assert await column(database, "slow_delay") == 1
 
 
@@ -515,7 +510,7 @@ async def test_a_host_that_goes_on_refusing_is_asked_ever_less(
     for _ in range(12):
         with await budgets.acquire(HOST) as slot:
             slot.slow_down(0)  # "now" is no time to wait for
-        await budgets.renew(HOST)
+        await renew(budgets, HOST)
         slow.append(await column(database, "slow_delay"))
         # what time would do
         await execute(database, "UPDATE domains SET next_slot_at = now()")
@@ -528,8 +523,8 @@ async def test_each_good_answer_adds_to_the_rate(database: Database, open_budget
     slow = []
     with await budgets.acquire(HOST) as slot:
         for _ in range(50):
-            slot.succeeded(0.1)
-            await budgets.renew(HOST)
+            slot.succeeded()
+            await renew(budgets, HOST)
             slow.append(await column(database, "slow_delay"))
     # 0.2 requests per second more with each answer
     rates = [1 / 300 + store.RATE_STEP * count for count in range(1, 50)]
@@ -543,10 +538,10 @@ async def report(
     account = budgets._hosts[HOST].account
     seen = account.slow_delay
     for _ in range(good):
-        account.note_success(0.1)
+        account.note_success()
     for _ in range(errors):
         account.note_error(seen, is_retry=is_retry)
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
 
 
 async def test_single_errors_do_not_slow_a_host_down(
@@ -592,7 +587,7 @@ async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
 async def test_a_failing_host_without_a_delay_is_not_flooded(open_budgets: Open) -> None:
     budgets = await open_budgets(delay=0.0)
     sent = 0
-    while (state := budgets.state(HOST)) is None or not state.slow_delay:
+    while (known := budgets._hosts.get(HOST)) is None or not known.account.slow_delay:
         with await budgets.acquire(HOST) as slot:
             slot.failed()
         sent += 1
@@ -605,15 +600,15 @@ async def test_the_extra_delay_halves_with_time(database: Database, open_budgets
     budgets = await open_budgets()
     await budgets.acquire(HOST)  # and keep it: an account without requests is closed
     await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '65 seconds'")
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     assert await column(database, "slow_delay") == 4
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     assert await column(database, "slow_delay") == 4
     # an error of a URL that failed before doubles nothing, but it is no sign of recovery either
     await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '29 seconds'")
     await report(budgets, errors=1, is_retry=True)
     await execute(database, "UPDATE domains SET slowed_at = slowed_at - interval '29 seconds'")
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
     assert await column(database, "slow_delay") == 4
 
 
@@ -623,10 +618,10 @@ async def test_a_recovered_host_is_asked_at_once(database: Database, open_budget
     with await budgets.acquire(HOST) as slot:
         with pytest.raises(HostResting, match="slowed down"):
             await budgets.acquire(HOST)
-        slot.succeeded(0.1)
+        slot.succeeded()
         for _ in range(9):
-            slot.succeeded(0.1)
-        await budgets.renew(HOST)
+            slot.succeeded()
+        await renew(budgets, HOST)
         assert await column(database, "next_slot_at < now() + interval '1 second'")
 
 
@@ -682,8 +677,8 @@ async def test_a_slot_far_away_is_reserved_by_nobody(
     (await budgets.acquire(HOST)).release()
     before = await column(database, "next_slot_at")
     waiting = asyncio.create_task(budgets.acquire(HOST))
-    await budgets.renew(HOST)
-    await budgets.renew(HOST)
+    await renew(budgets, HOST)
+    await renew(budgets, HOST)
     assert await column(database, "next_slot_at") == before
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
@@ -693,7 +688,7 @@ async def reserve(
     database: Database, domain_id: int, holder: UUID, *, slots: int = 5, waiting: int = 5
 ) -> int:
     wanted = Wanted(
-        domain_id=domain_id, terms=Terms(20.0, 5, 0.0), direct=slots,
+        domain_id=domain_id, delay=20.0, concurrency=5, robots_delay=0.0, direct=slots,
         proxied={}, max_wait=60, busy=0, answers=Answers(), waiting=waiting,
     )  # fmt: skip
     return (await exchange_with(database, holder, wanted)).slots
@@ -724,9 +719,9 @@ async def test_background_requests_come_after_pages_of_all_runners(
         await asyncio.sleep(0.01)
     for _ in range(3):
         await reserve(database, domain_id, pages, slots=0, waiting=3)
-        await images.renew(HOST)
+        await renew(images, HOST)
         assert not image.done()
-    (await images.acquire(HOST)).release()  # a page of its own may go
+    (await images.acquire(HOST)).release()  # its own page may be sent
     await reserve(database, domain_id, pages, slots=0, waiting=0)
     (await image).release()
 
@@ -751,7 +746,7 @@ async def test_a_long_retry_after_is_told_at_once(database: Database, open_budge
     with pytest.raises(HostResting, match="Retry-After") as resting:
         await first.acquire(HOST)
     assert 3590 < resting.value.seconds <= 3600
-    await first.renew(HOST)
+    await renew(first, HOST)
     with pytest.raises(HostResting, match="Retry-After"):
         await second.acquire(HOST)
 

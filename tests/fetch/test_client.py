@@ -14,7 +14,7 @@ from forager.fetch.failure import classify_status
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.response import Limits, Method, Request
 from servers.certificates import Authority
-from servers.hostile import ETAG, LAST_MODIFIED, PAGE, HostileServer
+from servers.hostile import ETAG, LAST_MODIFIED, PAGE, HostileServer, bomb
 
 LOCAL = GuardPolicy(allow_private=True)
 
@@ -122,9 +122,9 @@ async def test_slow_down_in_both_forms(
 ) -> None:
     response = await client.fetch(Request(f"{server.url}/status/{status}?{query}"))
     assert response.retry_after == seconds
-    told = classify_status(response.status, response.headers)
-    assert isinstance(told, SlowDown)
-    assert told.retry_after == seconds
+    failure = classify_status(response.status, response.headers)
+    assert isinstance(failure, SlowDown)
+    assert failure.retry_after == seconds
 
 
 @pytest.mark.parametrize(
@@ -155,6 +155,8 @@ async def test_misbehaviour_is_classified(
     kind: ErrorKind,
     words: str,
 ) -> None:
+    if path.startswith("bomb/"):
+        bomb(path.removeprefix("bomb/"))
     error = await failure(client, f"{server.url}/{path}")
     assert (type(error), error.kind) == (action, kind)
     assert any(word in error.message for word in words.split("|")), error.message

@@ -8,6 +8,7 @@ from forager.db.database import Database
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.domains.service import DomainChanges, Domains, domain_name
+from support.budgets import renew
 
 
 @pytest.fixture
@@ -119,8 +120,8 @@ async def test_what_is_slowed_down_is_shown_and_can_be_forgotten(
             slot.slow_down(None)
         with await budgets.acquire("busy.example") as slot:
             slot.slow_down(600)
-            await budgets.renew("busy.example")
-        await budgets.renew("slow.example")
+            await renew(budgets, "busy.example")
+        await renew(budgets, "slow.example")
         busy, slow = (await domains.list_domains(slowed=True)).items
         assert busy.blocked_until is not None
         assert (busy.runners, busy.connections) == (1, 4)
@@ -135,10 +136,9 @@ async def test_a_change_reaches_a_running_crawl(domains: Domains, database: Data
     async with Budgets(database, holder=uuid4(), delay=0, concurrency=4) as budgets:
         (await budgets.acquire("shop.example")).release()
         await domains.set("shop.example", DomainChanges(delay=3, concurrency=2))
-        await budgets.renew("shop.example")
-        state = budgets.state("shop.example")
-    assert state is not None
-    assert (state.delay, state.permits) == (3, 2)
+        await renew(budgets, "shop.example")
+        account = budgets._hosts["shop.example"].account
+        assert (account.delay, account.permits) == (3, 2)
 
 
 async def test_several_domains_are_changed_together(domains: Domains) -> None:

@@ -410,7 +410,7 @@ async def test_whoever_hangs_up_is_found_out_by_another_proxy(
         )
         for _ in range(2):
             assert (await sender.send(Request(f"{site.url}/ok"), None)).status == 200
-        # a server that hangs up does so whoever asks: that is nobody else's fault
+        # a server that closes the connection does so for every proxy: none is at fault
         with pytest.raises(Retry):
             await sender.send(Request(f"{site.url}/reset"), None)
     await pool.run_once()

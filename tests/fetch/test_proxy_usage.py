@@ -89,7 +89,7 @@ async def test_each_request_through_a_proxy_is_counted(
             sender = Sender(client, budgets, pool)
             first = await sender.send(Request(f"{site.url}/ok"), None)
             again = await sender.send(Request(f"{site.url}/ok"), None)
-            # answered, so it went through, though nobody wants the answer
+            # it was answered, so it went through the proxy, although the answer is dropped
             assert (await sender.send(Request(f"{site.url}/status/404"), None)).status == 404
         [(name, proxy_id, requests, size)] = await usage(database)
     assert (name, proxy_id, requests) == (host, proxy, 3)

@@ -15,7 +15,7 @@ from servers.hostile import PAGE, HostileServer
 
 
 class Zone:
-    """A resolver with answers of its own; each name gives its answers one after the other."""
+    """A resolver with fixed answers, which each name returns one after the other."""
 
     def __init__(self, **names: Sequence[list[str]]) -> None:
         self._answers = {name: list(answers) for name, answers in names.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from forager.db.database import Database
 from forager.extract.product.record import ImageRole, ProductImage
-from forager.images.recording import SeenImages, record_images
+from forager.images.recording import record_images
 from products.rows import add_product
 
 ONE = ProductImage("https://cdn.example/1.jpg", "One", ImageRole.PRIMARY)
@@ -17,7 +17,7 @@ async def record(
     database: Database, product_id: int, *images: ProductImage, limit: int = 10
 ) -> None:
     async with database.transaction() as connection:
-        await record_images(connection, [SeenImages(product_id, images)], limit=limit)
+        await record_images(connection, {product_id: images}, limit=limit)
 
 
 async def listed(database: Database, product_id: int) -> list[tuple[Any, ...]]:

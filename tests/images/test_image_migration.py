@@ -20,7 +20,7 @@ from forager.images.files import (
     open_image_files,
 )
 from forager.images.migration import ImageMove
-from forager.images.recording import SeenImages, record_images
+from forager.images.recording import record_images
 from forager.images.store import images as store
 from forager.images.store.images import NewFile
 from forager.settings import Settings
@@ -79,8 +79,8 @@ async def test_a_file_that_is_not_what_it_should_be_is_named_if_images_have_it(
     assert (await move.run(ignore)).missing == []
     product = await add_product(database, 1)
     async with database.transaction() as connection:
-        shown = SeenImages(product, (ProductImage("https://shop.example/a.png"),))
-        await record_images(connection, [shown], limit=10)
+        shown = (ProductImage("https://shop.example/a.png"),)
+        await record_images(connection, {product: shown}, limit=10)
         await connection.execute("UPDATE images SET content_hash = %s", (sha256(b"good").digest(),))
     assert (await move.run(ignore)).missing == [path]
     assert await new.size(path) is None

@@ -35,7 +35,7 @@ from forager.images.files import (
     open_image_files,
 )
 from forager.images.inspector import Refused, inspect
-from forager.images.recording import SeenImages, record_images
+from forager.images.recording import record_images
 from forager.images.store import images as store
 from forager.processes.sandbox import SandboxLimits
 from forager.products.lookup import find_image
@@ -208,7 +208,7 @@ class Shop:
         images = tuple(ProductImage(f"http://{self.domain}{path}") for path in paths)
         async with self.database.transaction() as connection:
             await connection.execute("UPDATE domains SET allow_private = true")
-            await record_images(connection, [SeenImages(product, images)], limit=100)
+            await record_images(connection, {product: images}, limit=100)
 
     async def fetch(self, **changes: Any) -> int:
         settings = self.settings.model_copy(update=changes)
@@ -340,14 +340,14 @@ async def test_an_address_is_asked_again_when_its_file_is_not_recent(shop: Shop)
 
 
 async def test_a_file_does_not_cross_to_a_domain_with_other_terms(shop: Shop) -> None:
-    """What was fetched where private addresses are allowed tells nobody else what is there."""
+    """A file from a private address is not reused for a domain that may not reach it."""
     shop.site.pages["/a.jpg"] = Page(picture())
     await shop.show(1, "/a.jpg")
     await shop.fetch()
     product = await add_product(shop.database, 2, domain="other.example")
     image = ProductImage(f"http://{shop.domain}/a.jpg")
     async with shop.database.transaction() as connection:
-        await record_images(connection, [SeenImages(product, (image,))], limit=100)
+        await record_images(connection, {product: (image,)}, limit=100)
     await shop.fetch()
 
     first, second = await shop.rows()
@@ -583,9 +583,9 @@ async def test_files_that_nobody_has_are_deleted_after_a_while(shop: Shop) -> No
     assert await delete() == 0
     image = ProductImage(f"http://{shop.domain}/b.jpg")
     async with shop.database.transaction() as connection:
-        await record_images(connection, [SeenImages(product, (image,))], limit=10)
+        await record_images(connection, {product: (image,)}, limit=10)
 
-    assert await delete() == 0  # somebody may be about to refer to it
+    assert await delete() == 0  # a writer may be about to refer to it
     await shop.execute("UPDATE image_files SET touched_at = now() - interval '25 h'")
     assert await delete() == 1
     assert len(shop.stored) == 1
@@ -622,7 +622,7 @@ async def test_one_who_slept_through_a_deletion_refers_to_nothing(shop: Shop) ->
         assert before is not None
         await connection.execute("UPDATE image_files SET touched_at = now() - interval '25 h'")
         assert await delete_unused_files(shop.database, shop.settings) == 1
-        # somebody else has begun with the same content, and has not written it yet
+        # another writer has started with the same content, and has not written it yet
         after = await store.touch_file(connection, new)
         assert after is not None
         assert await store.refer(connection, [1], before) == 0

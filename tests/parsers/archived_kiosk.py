@@ -90,7 +90,7 @@ class Kiosk:
 
 @asynccontextmanager
 async def silent_server() -> AsyncIterator[tuple[str, list[object]]]:
-    """A server that should never be asked anything; its address, and whoever came all the same."""
+    """A server that must get no request: its address, and the requests it got."""
     visitors: list[object] = []
 
     def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -85,7 +85,7 @@ async def test_only_pages_that_the_parser_reads_and_as_many_as_asked_for(
 ) -> None:
     await Kiosk(database, settings).archive([(n, item(n)) for n in range(1, 6)])
     other = Kiosk(database, settings, "other.example")
-    other.task_ids.append(0)  # a lease of its own: segments are never shared
+    other.task_ids.append(0)  # a separate lease: segments are never shared
     await other.archive([(1, item(1))])
     report = await backtest(database, settings, "kiosk", version="2", against="1", limit=4)
     assert (report.pages, report.truncated) == (4, True)

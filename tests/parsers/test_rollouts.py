@@ -120,7 +120,7 @@ async def test_what_cannot_be_rolled_out(database: Database) -> None:
     with pytest.raises(NotFound, match="no version 3"):
         await roll_out(database, SETTINGS, "kiosk", "3")
     with pytest.raises(NotFound, match="no parser"):
-        await roll_out(database, SETTINGS, "nobody", "1")
+        await roll_out(database, SETTINGS, "unknown", "1")
     with pytest.raises(InvalidInput, match="not a share"):
         await roll_out(database, SETTINGS, "kiosk", "2", canary=1.5)
     await roll_out(database, SETTINGS, "kiosk", "2")
@@ -140,11 +140,11 @@ async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) 
 
 
 async def test_running_workers_follow(database: Database) -> None:
-    patient, eager = Rollouts(refresh=3600), Rollouts(refresh=0)
-    assert await kiosk_of(patient, database) == "10"
+    cached, fresh = Rollouts(refresh=3600), Rollouts(refresh=0)
+    assert await kiosk_of(cached, database) == "10"
     await roll_out(database, SETTINGS, "kiosk", "1")
-    assert await kiosk_of(eager, database) == "1"
-    assert await kiosk_of(patient, database) == "10"
+    assert await kiosk_of(fresh, database) == "1"
+    assert await kiosk_of(cached, database) == "10"
 
 
 async def kiosk_of(rollouts: Rollouts, database: Database) -> str | None:
@@ -190,7 +190,7 @@ async def test_an_overview_names_what_runs_and_what_is_missing(
 async def test_a_parser_is_changed_tried_and_rolled_back_without_one_request(
     database: Database, settings: Settings
 ) -> None:
-    """The whole story with a worker at work; the shop's server is up, and hears nothing."""
+    """A rollout with a running worker; the server of the shop gets no request."""
     settings = settings.model_copy(update={"parser_modules": (MODULE,)})
     async with silent_server() as (host, visitors):
         shop = Kiosk(database, settings, host)

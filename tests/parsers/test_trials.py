@@ -73,7 +73,7 @@ async def test_only_what_breaks_in_a_row_counts(database: Database, hurried: Set
         trials = Trials(database, pool)
         for page in (bad, bad, good, bad):
             assert await trials.read(page, plan, active, canary) is not None
-        # what no version can read tells nothing about one of them
+        # a page that no version can read says nothing about the canary
         assert await trials.read(bad, plan, active, canary, to_blame=False) is not None
         assert (await load_plan(database)).rollouts["kiosk"].canary_version == "10"
         for _ in range(MOST_BREAKS - 1):

@@ -42,7 +42,7 @@ async def fired(shop: Shop, *visits: Product) -> list[str | None]:
 
 
 async def age(shop: Shop, days: int) -> None:
-    """Let everything have happened so many days earlier."""
+    """Move the whole history this many days back."""
     async with shop.database.connection() as connection:
         await connection.execute(
             "UPDATE price_history SET recorded_at = recorded_at - make_interval(days => %s)",
@@ -129,8 +129,10 @@ async def test_a_rule_is_for_a_product_a_domain_a_selection_or_all(
     for each in (shop, other):
         await each.visit("lamp", lamp("30"))
         await each.visit("desk", lamp("30", brand="Oak", gtin=None, category=("Desks",)))
-    told = [(ids[p["rule"]["id"]], p["url"].removeprefix("https://")) for p in await alerts(shop)]
-    assert sorted(told) == [
+    triggered = [
+        (ids[p["rule"]["id"]], p["url"].removeprefix("https://")) for p in await alerts(shop)
+    ]
+    assert sorted(triggered) == [
         ("all", "shop.example/desk"), ("all", "shop.example/lamp"),
         ("all", "www.other.example/desk"), ("all", "www.other.example/lamp"),
         ("brand", "shop.example/desk"), ("brand", "www.other.example/desk"),

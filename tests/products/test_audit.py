@@ -26,7 +26,7 @@ async def sound(database: Database) -> Database:
     for number in range(3):
         await add_product(database, number)
     async with database.connection() as connection:
-        # a domain that nobody has tasks of
+        # a domain without tasks
         await insert_domain(connection, "empty.example")
     return database
 

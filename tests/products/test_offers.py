@@ -122,10 +122,10 @@ async def test_an_export_compares_offers(shops: list[Shop], database: Database) 
     rows = await exported(
         database, filters=Filters(domain="one.example"), content=ExportContent.OFFERS
     )
-    told = [
+    listed = [
         (row["domain"], row["offer_domain"], row["offer_price"], row["percent"]) for row in rows
     ]
-    assert told == [
+    assert listed == [
         ("one.example", "two.example", "40", "-20.0"),
         ("one.example", "three.example", "60", "20.0"),
         ("one.example", "four.example", "50", "0.0"),
@@ -159,8 +159,8 @@ async def test_the_largest_changes_come_first(shops: list[Shop], database: Datab
         await four.visit("lamp", lamp(price, currency="CHF"))
     week = datetime.now(UTC) - timedelta(days=7)
     moves = await largest_changes(database, week)
-    told = [(m.domain, int(m.old_price), int(m.price), m.percent, m.currency) for m in moves]
-    assert told == [
+    listed = [(m.domain, int(m.old_price), int(m.price), m.percent, m.currency) for m in moves]
+    assert listed == [
         ("two.example", 100, 150, 50.0, "EUR"),
         ("one.example", 100, 80, -20.0, "EUR"),
         ("four.example", 100, 101, 1.0, "CHF"),

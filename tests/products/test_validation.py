@@ -173,7 +173,7 @@ def test_a_price_is_taken_or_held(
     assert judged.standing is standing
     assert rules(judged) == ([] if rule is None else [rule])
     if standing is Standing.HELD:
-        assert judged.offer == seen.with_money_of(known)
+        assert judged.offer == replace(known, availability=seen.availability)
 
 
 def test_amounts_in_problems_are_as_people_write_them() -> None:
@@ -206,8 +206,8 @@ def test_another_doubtful_price_waits_anew_and_a_good_one_ends_the_doubt() -> No
     assert other.standing is Standing.HELD
     back = judge(at("11"), after(other.problems, other.offer), page="c")
     assert (back.standing, back.problems) == (Standing.ACCEPTED, ())
-    anew = judge(at("500"), after(back.problems, back.offer), page="d")
-    assert anew.standing is Standing.HELD
+    again = judge(at("500"), after(back.problems, back.offer), page="d")
+    assert again.standing is Standing.HELD
 
 
 def test_a_vanished_price_and_a_changed_currency_are_confirmed_too() -> None:

@@ -63,9 +63,13 @@ async def test_a_first_visit_makes_a_product(shop: Shop) -> None:
         [], {}, "generic", None, True,
     )  # fmt: skip
     assert await shop.rows(HISTORY) == [(Decimal("49.9"), Decimal("59.9"), "EUR", "in_stock")]
-    [(kind, told)] = await shop.rows(EVENTS)
+    [(kind, payload)] = await shop.rows(EVENTS)
     assert kind == "product.added"
-    assert (told["name"], told["price"], told["currency"]) == ("Brass Desk Lamp", "49.90", "EUR")
+    assert (payload["name"], payload["price"], payload["currency"]) == (
+        "Brass Desk Lamp",
+        "49.90",
+        "EUR",
+    )
     extraction = await shop.row(
         "SELECT product_id, outcome, confidence, fields, segment, role FROM extractions"
     )
@@ -97,9 +101,9 @@ async def test_a_changed_price_is_told_everywhere(shop: Shop) -> None:
     assert after[1] > before[1]
     assert after[3] == after[1]
     assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9"), Decimal("39.92")]
-    [_, (kind, told)] = await shop.rows(EVENTS)
+    [_, (kind, payload)] = await shop.rows(EVENTS)
     assert kind == "product.price_changed"
-    assert {key: told[key] for key in ("old", "new", "currency", "percent")} == {
+    assert {key: payload[key] for key in ("old", "new", "currency", "percent")} == {
         "old": "49.90", "new": "39.92", "currency": "EUR", "percent": -20.0
     }  # fmt: skip
 
@@ -173,9 +177,9 @@ async def test_every_part_of_the_offer_has_its_history(shop: Shop) -> None:
         (Decimal("49.9"), Decimal(60), "EUR", "in_stock"),
         (Decimal("49.9"), Decimal(60), "EUR", "out_of_stock"),
     ]
-    [_, (kind, told)] = await shop.rows(EVENTS)
+    [_, (kind, payload)] = await shop.rows(EVENTS)
     assert kind == "product.availability_changed"
-    assert (told["old"], told["new"]) == ("in_stock", "out_of_stock")
+    assert (payload["old"], payload["new"]) == ("in_stock", "out_of_stock")
     assert (await shop.row(MOMENTS))[3] is None
 
 
@@ -392,8 +396,8 @@ async def test_what_a_terminal_would_obey_is_not_kept(shop: Shop) -> None:
     kept = "Red [31m 1m Lamp"
     row = await shop.row("SELECT product_name, brand, sku, category, description FROM products")
     assert row == (kept, kept, kept, kept, "Red [31m 1m  Lamp\nfor desks")
-    [(_, told)] = await shop.rows(EVENTS)
-    assert told["name"] == kept
+    [(_, payload)] = await shop.rows(EVENTS)
+    assert payload["name"] == kept
     written = await shop.visit("nothing", replace(LAMP, name="\x1b\x07"))
     assert written.outcome == "incomplete"
 

@@ -37,6 +37,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Awaitable, Callable
+from functools import cache
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import brotli  # type: ignore[import-untyped]
@@ -212,8 +213,12 @@ async def _encoded(answer: _Answer) -> bool:
     return await answer.page(body, Content_Encoding=_coding(answer.rest))
 
 
+@cache
 def bomb(coding: str) -> bytes:
-    """Zeros packed without ever holding them all; gzip in members of 10 MB each."""
+    """Zeros packed without ever holding them all; gzip in members of 10 MB each.
+
+    Packing may take longer than a client waits: call it before the first request.
+    """
     part = bytes(10 * 1024 * 1024)
     repeats = BOMB_SIZE // len(part)
     if coding == "br":

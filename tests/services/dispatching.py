@@ -17,7 +17,7 @@ from kombu import Connection
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.dispatch.broker import declare_ground, declare_queue
+from forager.dispatch.broker import declare_exchanges, declare_queue
 from forager.dispatch.message import DEAD, EXCHANGE, Route, TaskMessage, routes_of
 from forager.dispatch.services import dispatch_services
 from forager.services.service import Service
@@ -47,7 +47,7 @@ class Wire:
     def clean(self) -> None:
         """As if nobody had been here before."""
         queues = [route.queue for region in REGIONS for route in routes_of(region)]
-        declare_ground(self.channel)
+        declare_exchanges(self.channel)
         for queue in queues:
             declare_queue(self.channel, queue)
         # not deleted: a quorum queue that was made anew a moment before its broker is killed does

@@ -1,4 +1,4 @@
-"""Archive segments of task workers: kept while somebody may write to them or refers to them."""
+"""Archive segments of task workers: kept while they are written or referred to."""
 
 from __future__ import annotations
 

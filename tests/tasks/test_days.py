@@ -69,7 +69,7 @@ LIMIT = 100
 
 
 class World:
-    """Everything that runs, and somebody who kills it."""
+    """All processes of an installation, and a killer."""
 
     def __init__(self, server: ServerUse, shop: Shop, tasks: Tasks, seed: int) -> None:
         self.server = server

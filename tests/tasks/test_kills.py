@@ -117,14 +117,14 @@ async def test_a_death_at_the_last_retry_does_not_end_tracking(tasks: Tasks, sho
 async def test_a_frozen_worker_that_wakes_up_writes_nothing(tasks: Tasks, shop: Shop) -> None:
     shop.add("a", Item("A", "10.00"))
     (task_id,) = await tasks.add(shop.hang("a"))
-    patient = {"lease_limit": 5.0, "stall_limit": 2.0, "stale_after": 6.0}
-    tasks.settings = Settings(**(tasks.settings.model_dump() | patient))
+    limits = {"lease_limit": 5.0, "stall_limit": 2.0, "stale_after": 6.0}
+    tasks.settings = Settings(**(tasks.settings.model_dump() | limits))
     async with process(tasks) as zombie:
         await eventually(lambda: hanging(shop))
         zombie.signal(signal.SIGSTOP)
         await tasks.silence()
         assert await tasks.recover() == 1
-        # its answer arrives, while somebody else does the work and the price changes
+        # its answer arrives, while another worker does the work and the price changes
         shop.site.release()
         shop.change("a", price="20.00")
         async with process(tasks):

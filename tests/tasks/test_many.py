@@ -31,7 +31,7 @@ TASKS = int(os.environ.get("FORAGER_TEST_MANY_TASKS", "600"))
 # at least 30 tasks each: the shortest time of 20 requests is compared with the budget
 DOMAINS = max(20, TASKS // 200)
 DELAY = 0.2
-# every so many-th domain counts each of its proxies by itself, and has no limit in total
+# every n-th domain limits each proxy separately, and has no limit in total
 PER_PROXY = 5
 # what timers and sockets blur of the time between two requests
 BLUR = 0.8
@@ -85,7 +85,7 @@ def _answer(path: str) -> bytes:
 
 @contextmanager
 def five_proxies() -> Iterator[list[Shops]]:
-    """On a loop of their own, so that what the test does slows nobody down."""
+    """On a separate loop, so that the test does not slow them down."""
     proxies = [Shops(defaultdict(list)) for _ in range(5)]
     ready, ended = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
@@ -141,7 +141,7 @@ async def scheduling(tasks: Tasks) -> AsyncIterator[None]:
 
 
 def fastest(times: list[float], count: int) -> float:
-    """The shortest time in which so many requests came."""
+    """The shortest time in which this many requests arrived."""
     return min(
         (times[i + count - 1] - times[i] for i in range(len(times) - count + 1)), default=1e9
     )

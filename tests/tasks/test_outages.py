@@ -26,12 +26,12 @@ class Market:
     """Known products of one shop, and visits of them that end as a test says."""
 
     def __init__(self, tasks: Tasks) -> None:
-        patient = {
+        quick = {
             "dead_letter_visits": 3, "dead_letter_after": 86400.0,
             "gone_visits": 2, "gone_after": 3600.0,
         }  # fmt: skip
         self.tasks = tasks
-        self.settings = Settings(**(tasks.settings.model_dump() | patient))
+        self.settings = Settings(**(tasks.settings.model_dump() | quick))
         self.shop = Shop(tasks.database, self.settings)
 
     async def open(self, count: int) -> list[int]:

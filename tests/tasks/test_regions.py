@@ -155,7 +155,7 @@ async def test_a_worker_without_a_proxy_leaves_the_tasks_to_those_that_have_one(
         assert kept == {task.id for task in found}  # a hint of others is not kept
         return kept
 
-    # nobody has one: the tasks fail, and say so
+    # no worker has one: the tasks fail with a reason
     assert await claimed(None) == {pooled, direct}
     european = await proxy_of(tasks, "eu")
     assert await claimed(None) == {direct}

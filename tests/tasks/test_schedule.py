@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,61 +10,54 @@ from hypothesis import strategies as st
 from forager.db.database import Database
 from forager.errors import InvalidInput
 from forager.settings import Settings
-from forager.tasks.schedule import Completion, DomainSchedule, complete_tasks, next_interval
-from forager.tasks.task import parse_every
+from forager.tasks.schedule import Completion, complete_tasks, next_interval
+from forager.tasks.task import TaskSchedule, parse_every
 from tasks.tasks_at_hand import make_domain, make_task, value
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 SETTINGS = Settings()
 ADAPTIVE = Settings(adaptive_schedule=True)
+TASK = TaskSchedule(1)
 lengths = st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(days=400))
 
 
 def interval(
-    asked: timedelta | None = None,
-    domain: DomainSchedule | None = None,
+    task: TaskSchedule = TASK,
     settings: Settings = SETTINGS,
-    adapted: timedelta | None = None,
     price_changed: bool | None = None,
 ) -> timedelta:
-    return next_interval(
-        asked=asked,
-        domain=domain or DomainSchedule(),
-        settings=settings,
-        adapted=adapted,
-        price_changed=price_changed,
-    )[0]
+    return next_interval(task, settings, price_changed=price_changed)[0]
 
 
 def test_the_nearest_interval_counts() -> None:
     assert interval() == DAY
-    assert interval(domain=DomainSchedule(every=6 * HOUR)) == 6 * HOUR
-    assert interval(asked=HOUR, domain=DomainSchedule(every=6 * HOUR)) == HOUR
+    assert interval(TaskSchedule(1, domain_frequency=6 * HOUR)) == 6 * HOUR
+    assert interval(TaskSchedule(1, HOUR, domain_frequency=6 * HOUR)) == HOUR
 
 
 def test_adaptive_arithmetic() -> None:
     assert interval(settings=ADAPTIVE, price_changed=True) == DAY / 2
     assert interval(settings=ADAPTIVE, price_changed=False) == DAY * 5 / 4
     assert interval(settings=ADAPTIVE, price_changed=None) == DAY
-    assert interval(settings=ADAPTIVE, adapted=8 * HOUR, price_changed=True) == 4 * HOUR
-    assert interval(settings=ADAPTIVE, adapted=HOUR, price_changed=True) == HOUR
+    adapted = TaskSchedule(1, adapted_frequency=8 * HOUR)
+    assert interval(adapted, ADAPTIVE, price_changed=True) == 4 * HOUR
+    shortest = TaskSchedule(1, adapted_frequency=HOUR)
+    assert interval(shortest, ADAPTIVE, price_changed=True) == HOUR
 
 
 def test_a_domain_decides_whether_it_adapts() -> None:
-    off, on = DomainSchedule(adaptive=False), DomainSchedule(adaptive=True)
-    assert interval(domain=off, settings=ADAPTIVE, price_changed=True) == DAY / 4
-    assert interval(domain=on, price_changed=True) == DAY / 2
-    forgotten = next_interval(
-        asked=None, domain=off, settings=ADAPTIVE, adapted=HOUR, price_changed=True
-    )
-    assert forgotten == (DAY / 4, None)
+    off, on = TaskSchedule(1, adaptive=False), TaskSchedule(1, adaptive=True)
+    assert interval(off, ADAPTIVE, price_changed=True) == DAY / 4
+    assert interval(on, price_changed=True) == DAY / 2
+    adapted = replace(off, adapted_frequency=HOUR)
+    assert next_interval(adapted, ADAPTIVE, price_changed=True) == (DAY / 4, None)
 
 
 def test_a_changed_price_brings_the_next_visit_forward() -> None:
     assert interval(price_changed=True) == DAY / 4
-    assert interval(asked=2 * HOUR, price_changed=True) == HOUR
-    assert interval(asked=HOUR / 2, price_changed=True) == HOUR / 2
+    assert interval(TaskSchedule(1, 2 * HOUR), price_changed=True) == HOUR
+    assert interval(TaskSchedule(1, HOUR / 2), price_changed=True) == HOUR / 2
     assert interval(settings=Settings(revisit_changed=False), price_changed=True) == DAY
 
 
@@ -76,17 +70,11 @@ def test_adapted_intervals_stay_within_their_bounds(
     base: timedelta, bounds: list[timedelta], visits: list[bool | None]
 ) -> None:
     shortest, longest = bounds
-    domain = DomainSchedule(adaptive=True, shortest=shortest, longest=longest)
     adapted: timedelta | None = None
     for price_changed in visits:
         before = adapted or base
-        now, adapted = next_interval(
-            asked=base,
-            domain=domain,
-            settings=SETTINGS,
-            adapted=adapted,
-            price_changed=price_changed,
-        )
+        task = TaskSchedule(1, base, adapted, None, True, shortest, longest)
+        now, adapted = next_interval(task, SETTINGS, price_changed=price_changed)
         assert now == adapted
         assert shortest <= now <= longest
         if shortest <= before <= longest:
@@ -99,8 +87,8 @@ def test_one_bound_of_a_domain_is_kept_whatever_the_settings_say(
 ) -> None:
     if shortest is not None and longest is not None:
         longest = None
-    domain = DomainSchedule(adaptive=True, shortest=shortest, longest=longest)
-    found = interval(domain=domain, price_changed=changed)
+    task = TaskSchedule(1, adaptive=True, min_frequency=shortest, max_frequency=longest)
+    found = interval(task, price_changed=changed)
     assert shortest is None or found >= shortest
     assert longest is None or found <= longest
 

@@ -187,8 +187,8 @@ async def test_a_product_whose_page_is_gone_is_no_longer_sold(tasks: Tasks, shop
     assert (product[1], product[3]) == (Decimal(10), "discontinued")
     rows = await tasks.sql("SELECT availability FROM price_history ORDER BY id")
     assert rows == [("in_stock",), ("discontinued",)]
-    told = await tasks.sql("SELECT payload->>'new' FROM catalog_events ORDER BY id DESC LIMIT 1")
-    assert told == [("discontinued",)]
+    events = await tasks.sql("SELECT payload->>'new' FROM catalog_events ORDER BY id DESC LIMIT 1")
+    assert events == [("discontinued",)]
     # and when it comes back, that is a change too
     shop.behave_again("gone")
     await tasks.sql("UPDATE crawl_tasks SET status = 'queued' WHERE id = %s", gone)
@@ -238,7 +238,7 @@ async def test_a_host_that_asks_for_patience_is_left_alone(tasks: Tasks, shop: S
     async with at_work(tasks):
         slowed = await tasks.when(first, "pending")
         await tasks.sql(later, "queued", [second, third])
-        # the worker goes on with other hosts
+        # the worker continues with other hosts
         await tasks.when(third, "completed")
     assert slowed.retry_count == 1
     waiting = await tasks.get(second)

@@ -354,7 +354,7 @@ async def test_private_hosts_are_allowed_in_the_order_of_their_rows(database: Da
 
         allowing = asyncio.ensure_future(allow())
         await lock_waited_for(database)
-        # whoever waits for the first holds none that comes after it
+        # a transaction that waits for the first row holds no later one
         await execute(database, "SELECT FROM domains WHERE id = %s FOR UPDATE NOWAIT", second)
     await allowing
     assert await value(database, "SELECT count(*) FROM domains WHERE allow_private") == 2

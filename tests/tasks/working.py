@@ -1,4 +1,4 @@
-"""A shop, tasks for its products, and workers in this process or in one of their own."""
+"""A shop, tasks for its products, and workers in this process or in separate ones."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Tasks:
         await Scheduler(self.database, self.settings).run_once()
 
     async def silence(self) -> None:
-        """As if nothing had been heard of any worker for a long time."""
+        """Make the heartbeats of all workers stale."""
         await self.sql("UPDATE workers SET last_seen = now() - interval '1 hour'")
 
     async def forget_permits(self) -> None:
@@ -173,7 +173,7 @@ async def at_work(tasks: Tasks) -> AsyncIterator[TaskWorker]:
 
 
 class Process:
-    """A worker in a process of its own."""
+    """A worker in a separate process."""
 
     def __init__(self, tasks: Tasks, url: str | None = None) -> None:
         self.worker = WorkerProcess(new_id(), url or tasks.database.url, tasks.settings)

@@ -21,7 +21,8 @@ def entry(
     days: float, price: str | None, availability: str | None = "in_stock", currency: str = "EUR"
 ) -> PriceEntry:
     amount = None if price is None else Decimal(price)
-    return PriceEntry(amount, None, currency, availability, NOW - timedelta(days=days), None)
+    at = NOW - timedelta(days=days)
+    return PriceEntry(1, 1, amount, None, currency, availability, at, None)
 
 
 def lines(drawn: str) -> list[list[tuple[float, float]]]:

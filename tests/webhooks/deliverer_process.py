@@ -1,4 +1,4 @@
-"""A deliverer in a process of its own, to be killed."""
+"""A deliverer in a separate process, to be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events are there with what they tell of, or not at all; and each webhook hears what it wants."""
+"""Events are committed with their changes, and each webhook gets the kinds it subscribed to."""
 
 from __future__ import annotations
 

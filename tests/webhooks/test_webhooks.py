@@ -1,4 +1,4 @@
-"""What happened is told: signed, until it was taken, and without harm to anybody else."""
+"""Events are delivered: signed, until they are accepted, without delaying other webhooks."""
 
 from __future__ import annotations
 
@@ -422,7 +422,7 @@ async def test_a_name_that_means_a_private_address_is_refused_when_connecting(
     allowed = NewWebhook(f"http://localhost:{receiver.port}/", allow_private=True)
     issued = await webhooks.add(allowed)
     async with database.connection() as connection:
-        # like a name that nobody could know to be one
+        # like a name that is not known to be private
         await connection.execute("UPDATE webhooks SET allow_private = false")
     await happen(database)
     await deliverer.run_once()

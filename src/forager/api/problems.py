@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from forager.access.caller import QuotaExceeded, StillAnswering, Unauthorised
-from forager.analytics.clickhouse import ClickHouseAway
+from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.api.actions import as_call
 from forager.api.observation import current_request_id
 from forager.archive.record import StorageAway
@@ -107,7 +107,7 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (Misdirected, 421, "Unknown host name"),
     (DatabaseUnavailable, 503, "The database is unavailable"),
     (StorageAway, 503, "The object store is unavailable"),
-    (ClickHouseAway, 503, "The ClickHouse server is unavailable"),
+    (ClickHouseUnavailable, 503, "The ClickHouse server is unavailable"),
     (DiskFull, 503, "No disk space left"),
     (SchemaMismatch, 503, "The database has a different schema version"),
     (SecretsUnavailable, 503, "Stored secrets cannot be decrypted"),

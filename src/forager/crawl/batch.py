@@ -21,7 +21,7 @@ from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import ErrorKind
+from forager.errors import ErrorKind, GiveUp, StatementTimedOut
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
 from forager.jobs.store import leases
@@ -35,6 +35,8 @@ log = get_logger("crawl")
 
 # a crawl that starts at many places may be sent to many others, but the scope is read at each link
 MAX_MORE_SEEDS = 1_000
+# sections of a page that may be too many for the time limit of a statement; 50 pages have 500
+MANY_SECTIONS = 1_000
 
 
 # what one row of a batch, or several that belong together, come from
@@ -128,6 +130,14 @@ class Committer:
         refs = await self._write_archive(batch.settled)
         try:
             await self._commit(batch, refs)
+        except StatementTimedOut as error:
+            page = _largest(batch.settled)
+            if page is None:
+                raise
+            # without this, the crawl would fetch the page again and again after its last commit
+            log.warning("page takes too long to store", url=page.entry.url, reason=error.message)
+            refusal = GiveUp("the page has too many sections to be stored in time")
+            await self._commit(*self._without([(page, refusal)], batch, refs))
         except REFUSALS:
             refused = await self._find_refused(batch, refs)
             if not refused:
@@ -258,6 +268,13 @@ class Committer:
         if settled.carried_over and settled.reason:
             self._state.ledger.note(CARRIED_OVER, settled.reason, -1)
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
+
+
+def _largest(settled: Sequence[Settlement]) -> Settlement | None:
+    """The page with the most sections, if it has many."""
+    sections = [len(each.document.sections) if each.document else 0 for each in settled]
+    most = max(sections, default=0)
+    return settled[sections.index(most)] if most > MANY_SECTIONS else None
 
 
 def _record(settled: Sequence[Settlement]) -> None:

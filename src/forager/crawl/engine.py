@@ -13,11 +13,12 @@ from forager.crawl.extraction.learning import BoilerplateLearner
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
-from forager.crawl.ledger import CrawlState
+from forager.crawl.ledger import CARRIED_OVER, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
+from forager.errors import ErrorKind
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
@@ -40,6 +41,8 @@ RETRY_LOOK = 0.5
 LONGEST_WAIT = 60.0
 # a refresh whose first pages all fail, this many, is of a site that is down
 SITE_IS_DOWN = 20
+# fewer if no connection was possible, after all retries: the host is asked ever more rarely
+SITE_IS_UNREACHABLE = 3
 
 FINISHED = Completed("finished")
 
@@ -146,7 +149,11 @@ class Engine:
     def _site_is_down(self) -> bool:
         """Every page failed so far; the links of earlier versions would lead to all the others."""
         ledger = self._state.ledger
-        return ledger.carried_over >= SITE_IS_DOWN and not ledger.pages
+        if ledger.pages:
+            return False
+        reasons = ledger.reasons.get(CARRIED_OVER, {})
+        unreachable = reasons.get(ErrorKind.NETWORK, 0) == ledger.carried_over
+        return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
 
     def _bytes_fetched(self) -> int:
         """Also of pages that the ledger does not count yet."""

@@ -197,9 +197,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     storage = archive_options(context.settings).open()
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
-    rendering = await open_rendering(
-        context, stack, options, sender=sender, robots=robots, user_agent=agent
-    )
+    rendering = await open_rendering(context, stack, options, robots=robots, user_agent=agent)
     return _Crawl(
         context,
         options,
@@ -219,7 +217,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
         pages,
         Ending(context, options, state, committer, rereading),
         BoilerplateLearner(context, storage, pool, writer),
-        Seeding(context, options, state, discovery, committer, sender=sender, robots=robots),
+        Seeding(context, options, state, discovery, committer, robots=robots),
         Activity(context, state, budgets, robots),
     )
 

@@ -115,18 +115,15 @@ def _has_page(settled: Settlement) -> bool:
 
 
 def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
-    document = settled.document
     return NewPage(
         url=settled.entry.url,
         key=settled.entry.key,
-        document=document,
+        document=settled.document,
         etag=settled.etag,
         last_modified=settled.last_modified,
         outlinks=settled.outlinks,
         archive=ref,
         carried_reason=settled.reason if settled.carried_over else None,
-        names=document.names if document is not None else None,
-        simhash=document.simhash if document is not None else None,
     )
 
 

@@ -21,7 +21,7 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request
-from forager.fetch.robots.gate import Paced, RobotsGate
+from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender, follow
 from forager.processes.sandbox import SandboxLimits
@@ -70,7 +70,7 @@ async def preview_crawl(
         ):
             sender = Sender(client, budgets)
             gate = RobotsGate(database, sender, user_agent=agent, ignore=options.ignore_robots)
-            beginning = _Beginning(preview, settings, options, gate, Paced(sender, gate))
+            beginning = _Beginning(preview, settings, options, gate)
             await beginning.collect(limit)
     except TimeoutError:
         preview.problems.append(f"the site did not answer within {SECONDS:g} s")
@@ -83,7 +83,6 @@ class _Beginning:
     settings: Settings
     options: CrawlOptions
     gate: RobotsGate
-    paced: Paced
 
     async def collect(self, limit: int) -> None:
         scope = scope_of(self.options)
@@ -135,7 +134,7 @@ class _Beginning:
             url = waiting.pop(0)
             try:
                 # a sitemap may list many pages outside the scope
-                entries = list(islice(await read_entries(self.paced, url), 50 * limit))
+                entries = list(islice(await read_entries(self.gate, url), 50 * limit))
             except ForagerError as error:
                 self.preview.problems.append(f"sitemap {url}: {error.message}")
                 continue
@@ -154,7 +153,7 @@ class _Beginning:
             documents=False,
         )
         try:
-            followed = await follow(self.paced, Request(url), _any_hop)
+            followed = await follow(self.gate, Request(url), _any_hop)
             response = followed.response
             if (failure := classify_status(response.status, response.headers)) is not None:
                 raise failure

@@ -20,8 +20,7 @@ from forager.extract.wildcard import Pattern
 from forager.fetch.domains import Domain
 from forager.fetch.domains.service import Domains
 from forager.fetch.response import Response
-from forager.fetch.robots.gate import Paced, RobotsGate
-from forager.fetch.sender import Sender
+from forager.fetch.robots.gate import RobotsGate
 from forager.jobs.context import JobContext
 from forager.jobs.store import reads
 from forager.render.finding import INSTALL, find_browser
@@ -213,7 +212,6 @@ async def open_rendering(
     stack: AsyncExitStack,
     options: CrawlOptions,
     *,
-    sender: Sender,
     robots: RobotsGate,
     user_agent: str,
 ) -> Rendering:
@@ -236,7 +234,7 @@ async def open_rendering(
     limits = RenderLimits.of(settings)
     renderer = Renderer(browser.path, limits, user_agent=user_agent)
     await stack.enter_async_context(renderer)
-    loader = ResourceLoader.of(Paced(sender, robots), robots_check(robots), limits)
+    loader = ResourceLoader.of(robots, robots_check(robots), limits)
     return make(CrawlBrowser(renderer, loader))
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
     from forager.archive.segment import ArchiveRef
-    from forager.crawl.extraction.reading import ReadDocument
     from forager.crawl.frontier.entry import Entry, Found
     from forager.crawl.frontier.links import PageLinks
-    from forager.documents.page import PreviousPage
+    from forager.documents.page import IndexedDocument, PreviousPage
     from forager.extract.urls import NormalisedUrl
     from forager.render.store import Lesson
 
@@ -71,7 +70,7 @@ class Settlement:
     # what rendering it has shown about pages of its shape
     lesson: Lesson | None = None
     # what the page says, and what it was when it was crawled before
-    document: ReadDocument | None = None
+    document: IndexedDocument | None = None
     previous: PreviousPage | None = None
     links: PageLinks | None = None
     # where it redirects to, or what it calls its canonical URL

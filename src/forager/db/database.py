@@ -16,7 +16,14 @@ from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
 from forager.db.pool import Connection, Pool, cut_after
-from forager.errors import DatabaseUnavailable, DiskFull, ForagerError, InvalidInput, LeaseLost
+from forager.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    ForagerError,
+    InvalidInput,
+    LeaseLost,
+    StatementTimedOut,
+)
 from forager.hints import Hint, action
 from forager.logs import get_logger
 from forager.settings import Settings
@@ -291,7 +298,8 @@ def _translation(error: psycopg.Error) -> ForagerError | None:
             hint="Nothing of it was stored. Try again.",
         )
     if isinstance(error, _UNAVAILABLE):
-        return DatabaseUnavailable(
+        canceled = isinstance(error, psycopg.errors.QueryCanceled)
+        return (StatementTimedOut if canceled else DatabaseUnavailable)(
             f"the database cannot be used: {str(error).strip() or type(error).__name__}",
             hint=Hint("Check FORAGER_DATABASE_URL, or run {}.", action("doctor")),
         )

@@ -18,7 +18,7 @@ from typing import Any
 from celery import Celery
 from celery.worker import WorkController, state
 
-from forager.dispatch.broker import CeleryMissing, declare_ground
+from forager.dispatch.broker import CeleryMissing, declare_exchanges
 from forager.dispatch.message import (
     EXCHANGE,
     QUEUE_ARGUMENTS,
@@ -48,7 +48,6 @@ CONSUMER = "forager.dispatch.application:HintConsumer"
 
 
 def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
-    """The application of a worker whose stages read from an inbox."""
     assert settings.broker_url is not None
     renders = find_browser(settings).path is not None
     routes = routes_of(settings.region, settings.task_stages, renders=renders)
@@ -61,7 +60,7 @@ def make_app(settings: Settings, inbox_of: Callable[[], Inbox]) -> Celery:
         result_backend=None,
         task_ignore_result=True,
         accept_content=["json"],
-        # the body is the claim: acknowledged when that is committed, refused if it cannot be read
+        # the task is the claim: acknowledged once it is committed, rejected if unreadable
         task_acks_late=True,
         task_acks_on_failure_or_timeout=False,
         task_reject_on_worker_lost=True,
@@ -93,7 +92,7 @@ def _register(app: Celery, stage: str, inbox_of: Callable[[], Inbox]) -> None:
 
 
 STAGE_OF = {"crawl": Stage.DOWNLOAD, "parse": Stage.PARSE, "render": Stage.DOWNLOAD}
-# the loop gets its time limit twice; one that does not answer is frozen
+# the loop has two timeouts; without a response it is frozen
 LIMIT = 3 * OFFER_LIMIT
 
 
@@ -103,7 +102,7 @@ class Inbox:
         self._hints = hints
 
     def put(self, stage: str, task_ids: Sequence[int]) -> None:
-        """Returns when the tasks were claimed, or cannot be; raises HintsClosed at the end."""
+        """Wait until the tasks were claimed or cannot be; raises HintsClosed at the end."""
         offered = self._hints.of(STAGE_OF[stage]).offer(task_ids)
         try:
             asyncio.run_coroutine_threadsafe(offered, self._loop).result(LIMIT)
@@ -119,7 +118,7 @@ LOGGERS = ("celery", "kombu", "amqp")
 
 
 class ThrottledHandler(logging.Handler):
-    """Logs each line of their code once per minute, because most messages repeat."""
+    """Logs each source line of Celery at most once per minute."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -141,7 +140,7 @@ def listen_to_celery() -> None:
         logger.propagate = False
 
 
-# workers need no gossip: the database knows which workers run and what they do
+# workers need no gossip: their state is in the database
 ALONE = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
 
 
@@ -175,10 +174,10 @@ def queue_of(route: Route) -> BandQueue:
 
 
 class HintConsumer(Consumer):  # type: ignore[misc]
-    """Celery's consumer without what it does beside consuming."""
+    """Celery's consumer, reduced to consuming."""
 
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]
-        # without the thirty queues of delayed delivery, that come with quorum queues
+        # without delayed delivery, which would add thirty queues to quorum queues
         default_steps = (
             "celery.worker.consumer.connection:Connection",
             "celery.worker.consumer.tasks:Tasks",
@@ -197,27 +196,27 @@ class HintConsumer(Consumer):  # type: ignore[misc]
 
     def connect(self) -> Any:
         connection = super().connect()
-        declare_ground(connection.default_channel)
+        declare_exchanges(connection.default_channel)
         return connection
 
     def register_with_event_loop(self, hub: Any) -> None:
-        """Let the loop turn often: it sleeps for up to ten seconds, and stops only in between."""
+        """Wake the loop often: it sleeps for up to ten seconds, and stops only in between."""
         super().register_with_event_loop(hub)
         hub.call_repeatedly(TURN_EVERY, lambda: None)
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
-        """Reject the message: Celery would acknowledge it, and it would be lost."""
+        """Reject an unreadable message: Celery would acknowledge it."""
         log.error("a message cannot be read", reason=str(exc)[:200])
         message.reject()
 
 
-# its loop turns once per second, and what it is in the middle of ends when the hints are closed
+# the loop wakes once per second, and its current task ends when the hints are closed
 STOP_LIMIT = 10.0
 
 
 @asynccontextmanager
 async def receiving(settings: Settings, hints: Hints) -> AsyncIterator[None]:
-    """Consume for as long as the block runs. Hints must have been closed when it ends."""
+    """Consume while the context is open; the hints must be closed before it ends."""
     inbox = Inbox(asyncio.get_running_loop(), hints)
     listen_to_celery()
     thread = CeleryThread(make_app(settings, lambda: inbox))
@@ -229,7 +228,7 @@ async def receiving(settings: Settings, hints: Hints) -> AsyncIterator[None]:
 
 
 class CeleryThread:
-    """One claim at a time: the pool is the thread itself, and acknowledges without delay."""
+    """Runs the consumer in a thread, one claim at a time."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -252,6 +251,6 @@ class CeleryThread:
         except Exception as error:
             log.error("the consumer of the broker has failed", error=repr(error))
         if not self._stopping:
-            # without it there is nothing to do: the supervisor starts another process
+            # without a consumer the worker is useless: the supervisor starts another process
             with contextlib.suppress(ProcessLookupError):
                 os.kill(os.getpid(), signal.SIGTERM)

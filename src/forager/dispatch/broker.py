@@ -12,7 +12,7 @@ from forager.errors import ForagerError, InvalidInput
 
 CONNECT_LIMIT = 5.0
 # for one batch, from the first message to the last confirmation; a transaction is open meanwhile,
-# and PostgreSQL ends those that are idle for ten seconds
+# and PostgreSQL ends transactions that are idle for ten seconds
 CONFIRM_LIMIT = 8.0
 CLOSE_LIMIT = 1.0
 
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class Broker:
-    """One connection, made when it is needed and thrown away when anything is wrong with it."""
+    """One connection, opened on first use and dropped after an error."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -38,7 +38,7 @@ class Broker:
         )
         errors = (*self._client.connection_errors, *self._client.channel_errors)
         self._trouble = (*errors, KombuError, OSError)
-        # what is said of one queue, and ends the channel
+        # errors of one queue, which close the channel
         self._refusals = tuple(self._client.channel_errors)
         self._channel: Any = None
         self._declared: set[str] = set()
@@ -52,15 +52,15 @@ class Broker:
 
         If it raises, none counts as sent, though some may arrive.
         """
-        return self._patiently(lambda: self._publish(messages))
+        return self._call(lambda: self._publish(messages))
 
     def depths(self, queues: Iterable[str]) -> dict[str, int]:
-        """How many messages wait in each queue; none in one that is not there yet."""
-        return self._patiently(lambda: {name: self._depth(name) for name in queues})
+        """The number of messages in each queue."""
+        return self._call(lambda: {name: self._depth(name) for name in queues})
 
     def waiting(self, queues: Iterable[str]) -> set[str]:
-        """The queues in which messages wait, or that cannot be looked at."""
-        return self._patiently(lambda: {name for name in queues if self._may_wait(name)})
+        """The queues that have messages, or cannot be read."""
+        return self._call(lambda: {name for name in queues if self._may_wait(name)})
 
     def close(self) -> None:
         self._channel = None
@@ -68,10 +68,10 @@ class Broker:
         with suppress(Exception):  # it is thrown away, whatever it says to that
             self._client.collect(CLOSE_LIMIT)
 
-    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+    def _call(self, request: Callable[[], Answer]) -> Answer:
         try:
             self._open()
-            return ask()
+            return request()
         except BrokerUnavailable:
             self.close()
             raise
@@ -79,8 +79,6 @@ class Broker:
             self.close()
             reason = str(error) or type(error).__name__
             raise BrokerUnavailable(f"the broker does not answer: {reason}") from None
-
-    # --- the channel -----------------------------------------------------------------------
 
     def _open(self) -> None:
         if self._channel is not None:
@@ -93,10 +91,10 @@ class Broker:
         channel.events["basic_return"].add(self._on_return)
         self._sent = 0
         self._unconfirmed.clear()
-        declare_ground(channel)
+        declare_exchanges(channel)
         self._channel = channel
 
-    def _open_anew(self) -> None:
+    def _reopen(self) -> None:
         self.close()
         self._open()
 
@@ -115,10 +113,8 @@ class Broker:
         try:
             return self._depth(queue) > 0
         except self._refusals:
-            self._open_anew()
+            self._reopen()
             return True
-
-    # --- publishing ------------------------------------------------------------------------
 
     def _publish(self, messages: Sequence[TaskMessage]) -> dict[int, str]:
         limit = time.monotonic() + CONFIRM_LIMIT
@@ -138,14 +134,14 @@ class Broker:
         return refused
 
     def _declare_all(self, queues: Iterable[str]) -> dict[str, str]:
-        """Which of them cannot be used, and why: they may be there with other arguments."""
+        """The queues that cannot be used, for example because of other arguments, and why."""
         closed: dict[str, str] = {}
         for queue in queues:
             try:
                 self._declare(queue)
             except self._refusals as error:
                 closed[queue] = str(error)
-                self._open_anew()
+                self._reopen()
         return closed
 
     def _send(self, message: TaskMessage) -> None:
@@ -181,8 +177,7 @@ class Broker:
         self._declared.discard(routing_key)
 
 
-def declare_ground(channel: Any) -> None:
-    """Declare the exchanges, and the queue of unreadable messages."""
+def declare_exchanges(channel: Any) -> None:
     channel.exchange_declare(EXCHANGE, "direct", durable=True, auto_delete=False)
     channel.exchange_declare(DEAD, "fanout", durable=True, auto_delete=False)
     channel.queue_declare(DEAD, durable=True, auto_delete=False, arguments=DEAD_ARGUMENTS)
@@ -199,8 +194,6 @@ class BrokerUnavailable(ForagerError):
 
 
 class CeleryMissing(InvalidInput):
-    """Celery is not installed."""
-
     def __init__(self) -> None:
         super().__init__(
             "FORAGER_DISPATCH=celery needs Celery, which is not installed",

@@ -32,12 +32,12 @@ from forager.tasks.workers.worker import TaskWorker
 log = get_logger("dispatch")
 
 NAP = 1.0
-# migrating a database, or starting an embedded one, may come first
+# a database may have to be migrated or started first
 START_LIMIT = 60.0
 
 
 class StageThread:
-    """Started when it is first needed: never in a process that is about to fork."""
+    """The stages of a pool process, started on first use: never in a process that will fork."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -65,7 +65,6 @@ class StageThread:
                 threading.Thread(target=self._watch, name="lease deadline", daemon=True).start()
 
     def stop(self) -> None:
-        """Finish what is held, or give it back."""
         thread, loop, worker = self._thread, self._loop, self._worker
         self._stopping = True
         if thread is None:
@@ -114,7 +113,7 @@ class StageThread:
         self._deadline = at + self._settings.lease_limit
 
     def _watch(self) -> None:
-        """End a worker whose row is not renewed, before its tasks are given to others."""
+        """End a worker whose row is not renewed, before its tasks are recovered."""
         while local_time() < self._deadline:
             time.sleep(NAP)
         log.error("the row of this worker was not renewed in time, and it ends")
@@ -140,7 +139,6 @@ def _end(**_: Any) -> None:
 
 
 signals.setup_logging.connect(_set_up_logs, weak=False)
-# in each process of a pool, or in the only one
 signals.worker_process_init.connect(_begin, weak=False)
 signals.worker_process_shutdown.connect(_end, weak=False)
 signals.worker_shutdown.connect(_end, weak=False)

@@ -12,7 +12,7 @@ import orjson
 
 EXCHANGE = "forager"
 DEAD = "forager.dead"
-# a message that kills its worker, or is given back over and over, is not for us
+# a message that kills its worker, or is returned repeatedly, is dropped
 DELIVERY_LIMIT = 20
 MOST_DEAD = 10_000
 # `render`: downloads that need a browser
@@ -20,7 +20,7 @@ STAGES = ("crawl", "parse", "render")
 
 
 class Band(IntEnum):
-    """Of priorities. A worker that is behind takes four of the first for one of the last."""
+    """Bands of priorities. A busy worker takes four messages of the first for one of the last."""
 
     HIGH = 1
     NORMAL = 2
@@ -33,8 +33,6 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a message goes."""
-
     stage: str
     band: Band
     region: str | None = None
@@ -51,7 +49,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The regions in which the tasks of a domain are downloaded and parsed; None: in any."""
+    """The regions in which tasks of a domain are downloaded and parsed; None: any."""
 
     crawl: str | None = None
     parse: str | None = None
@@ -77,7 +75,7 @@ QUEUE_ARGUMENTS: dict[str, Any] = {
 DEAD_ARGUMENTS: dict[str, Any] = {"x-queue-type": "quorum", "x-max-length": MOST_DEAD}
 
 
-# more ids than Forager sends
+# more than Forager sends
 MOST_IDS = 1_000
 CONTENT_TYPE, CONTENT_ENCODING = "application/json", "utf-8"
 PERSISTENT = 2
@@ -93,7 +91,7 @@ class TaskMessage:
         return orjson.dumps([[list(self.task_ids)], {}, _EMBEDDED])
 
     def properties(self) -> dict[str, Any]:
-        """Of the AMQP message; no header that Celery can do without: they cost most of the time."""
+        """Properties of the AMQP message, with only the headers that Celery needs."""
         message_id = str(uuid4())
         return {
             "content_type": CONTENT_TYPE,
@@ -112,7 +110,7 @@ class TaskMessage:
 
 
 def checked_ids(named: object) -> list[int]:
-    """Ids as they came from the broker, where other programs may have written them."""
+    """Validate ids from the broker, which other programs can write to."""
     if not isinstance(named, list) or not 0 < len(named) <= MOST_IDS:
         raise ValueError("expected a list of ids of tasks")
     if not all(type(task_id) is int and 0 < task_id < 2**63 for task_id in named):

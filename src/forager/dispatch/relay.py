@@ -27,13 +27,13 @@ from forager.tasks.task import CHANNEL
 log = get_logger("dispatch")
 
 BATCH = 1_000
-# a batch that is not confirmed in time is tried in smaller portions, down to this
+# a batch that is not confirmed in time is retried in smaller parts, down to this size
 SMALLEST_BATCH = 10
 # longer than publishing a batch can take
 LEASE = 60.0
-# for messages to a queue that refuses them, while other queues work
+# for messages to a queue that rejects them
 RETRY = RetryPolicy(first=10.0, longest=300.0)
-# high priorities first, and pages that are downloaded before pages that are not
+# high priorities first, and downloaded pages before others
 LANES = [Lane(stage, band) for band in Band for stage in ("parse", "crawl", "render")]
 
 Answer = TypeVar("Answer")
@@ -70,7 +70,7 @@ class BrokerThread:
 
 
 class Relay:
-    """Any number of processes may run one."""
+    """Publishes messages; any number of processes may run it."""
 
     def __init__(
         self, database: Database, settings: Settings, process_id: UUID | None = None
@@ -104,7 +104,7 @@ class Relay:
             await self._nap()
 
     async def run_once(self) -> int:
-        """Publish one batch; return the number of claimed messages."""
+        """Publish one batch; returns the number of claimed messages."""
         asked, self._batch = self._batch, max(SMALLEST_BATCH, self._batch // 4)
         messages = await self._database.run(
             outbox.claim, LANES, limit=asked, lease=LEASE, claimed_by=self._process_id
@@ -131,7 +131,7 @@ class Relay:
         )
 
     async def _publish(self, messages: Sequence[TaskMessage]) -> Mapping[int, str]:
-        """Publish messages; return those that were refused, by their place."""
+        """Publish messages; returns the rejected ones by index."""
         if not messages:
             return {}
         try:
@@ -148,7 +148,7 @@ class Relay:
         return refused
 
     def _note(self, refused: Mapping[Route, str], sent: Iterable[Route]) -> None:
-        """Log queues that refuse messages, and when all of them work again."""
+        """Log queues that reject messages, and when all of them work again."""
         for route, reason in refused.items():
             self._refusals.note(BrokerUnavailable(f"{route.queue}: {reason}"))
         self._refusing = self._refusing.difference(sent) | refused.keys()
@@ -165,7 +165,7 @@ class Relay:
 async def task_messages(
     connection: Connection, messages: Sequence[Message], *, task_proxies: bool
 ) -> dict[int, TaskMessage]:
-    """Messages as they are published, by id; without tasks that were parsed meanwhile."""
+    """The messages to publish by id, without tasks that were parsed meanwhile."""
     domains = sorted({each.ref_id for each in messages})
     places = await store.select_places(connection, domains, task_proxies=task_proxies)
     parse = [id for each in messages if each.topic == "parse" for id in each.payload or ()]

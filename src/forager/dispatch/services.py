@@ -17,11 +17,11 @@ from forager.logs import get_logger
 from forager.outbox.store import delete_unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Dispatch, Settings
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.store.hints import touch
 
 HINT_CLEANUP_INTERVAL = 300.0
-# processes that still use the broker keep their hints while a deployment leaves it
+# processes that still use the broker keep their hints while a deployment stops using it
 HINT_AGE = 600.0
 CHUNK = 10_000
 UNUSED = """
@@ -31,7 +31,7 @@ UNUSED = """
 
 
 def dispatch_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
-    """`process_id`: the service process whose end releases the messages that its relay claimed."""
+    """`process_id`: the service process whose end releases the claimed messages of its relay."""
     if settings.dispatch is not Dispatch.CELERY:
         step = partial(delete_unused_hints, database)
         return [Service(name="dispatch cleanup", every=HINT_CLEANUP_INTERVAL, step=step)]
@@ -47,12 +47,12 @@ log = get_logger("dispatch")
 
 LONGEST_INTERVAL = 10.0
 LIMIT = 2_000
-# a task that waits this many times longer than usual has lost its message, even in a busy queue
+# a task that waits this many times longer than usual has lost its message
 LOST_AFTER = 10
 
 
 class Sweeper:
-    """Any number of processes may run one: a new message restarts the wait of its task."""
+    """Any number of processes may run it: a new message restarts the wait of its task."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         assert settings.broker_url is not None
@@ -70,7 +70,7 @@ class Sweeper:
         )
 
     async def run_once(self) -> int:
-        """Enqueue messages for forgotten tasks; return the number of tasks."""
+        """Enqueue messages for tasks that lost theirs; returns the number of tasks."""
         busy = await self._busy_routes()
         waited = self._settings.dispatch_resend_after
         async with self._database.transaction() as connection:
@@ -83,7 +83,7 @@ class Sweeper:
                 task_proxies=self._settings.task_proxies,
             )
             await touch(connection, forgotten)
-            await tell(connection, self._settings, forgotten)
+            await send_hints(connection, self._settings, forgotten)
         if forgotten:
             log.info("tasks enqueued for the broker again", tasks=len(forgotten))
         return len(forgotten)
@@ -92,7 +92,7 @@ class Sweeper:
         self._broker.close()
 
     async def _busy_routes(self) -> list[Route]:
-        """Routes with waiting messages: their workers are busy, and tasks are not lost so soon."""
+        """Routes with waiting messages: their workers are busy, so messages are lost later."""
         regions = await self._database.run(store.select_regions)
         routes = {route for region in (None, *regions) for route in routes_of(region)}
         queues = {route.queue: route for route in routes}

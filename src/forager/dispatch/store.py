@@ -11,8 +11,8 @@ from forager.dispatch.message import Place, Route
 from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import HIGH, NORMAL, TOPIC
 
-# Where a download goes. For a domain without a region that is where a proxy is, if all proxies are
-# tied to regions: workers elsewhere may not claim it. A region with a worker comes first. The
+# The region of a download. For a domain without one it is that of a proxy, if all proxies have
+# regions: workers elsewhere may not claim it. A region with a worker comes first. The
 # subqueries depend on no row, so that PostgreSQL runs them once.
 CRAWL_REGION: LiteralString = """
     coalesce(d.region, CASE
@@ -30,7 +30,6 @@ CRAWL_REGION: LiteralString = """
 async def select_places(
     connection: Connection, domain_ids: Sequence[int], *, task_proxies: bool
 ) -> dict[int, Place]:
-    """The regions of domains; `task_proxies` applies to domains without a setting."""
     cursor = await connection.execute(
         f"""
         SELECT d.id, {CRAWL_REGION} AS crawl, d.region AS parse
@@ -42,7 +41,6 @@ async def select_places(
 
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
-    """Those that still wait to be parsed."""
     found = await Values(connection).all(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'",
         (list(task_ids),),
@@ -51,7 +49,6 @@ async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> 
 
 
 async def select_regions(connection: Connection) -> list[str]:
-    """All regions that tasks can be tied to."""
     return await Values(connection).all(
         """
         SELECT region FROM domains WHERE region IS NOT NULL

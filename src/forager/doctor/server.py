@@ -19,8 +19,8 @@ from forager.doctor import store
 from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.errors import ForagerError
 from forager.index.client import EngineClient
-from forager.index.kind import LAYOUT, PRODUCTS, SECTIONS, EngineUnavailable, IndexState
-from forager.index.store import select_index
+from forager.index.kind import LAYOUT, PRODUCTS, SECTIONS, EngineUnavailable
+from forager.index.store import IndexState, select_index
 from forager.outbox.message import Backlog
 from forager.outbox.store import select_backlog
 from forager.render.browser import Browser
@@ -220,7 +220,7 @@ async def check_search(database: Database, settings: Settings) -> Check:
 
 async def _lacks(client: EngineClient, state: IndexState | None) -> bool:
     """Whether searches cannot ask the index."""
-    await client.ask("GET", "", limit=ANSWER_LIMIT)
+    await client.request("GET", "", limit=ANSWER_LIMIT)
     if state is None or state.name is None or not state.is_complete or state.layout != LAYOUT:
         return True
     return await client.uuid_of(state.name) != state.uuid

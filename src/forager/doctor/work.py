@@ -23,10 +23,10 @@ from forager.render.finding import INSTALL
 from forager.secrets import Vault
 from forager.services.report import list_service_processes
 from forager.settings import Settings
-from forager.tasks.activity import SILENT_AFTER
 from forager.tasks.alarms import list_alarms
 from forager.tasks.dead_letters import LetterFilter, group_letters
 from forager.tasks.store.activity import select_ticked_at
+from forager.tasks.task import SILENT_AFTER
 from forager.webhooks.service import Webhooks
 
 LONG_WAIT = 3600.0
@@ -87,7 +87,7 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
     """Whether a scheduler and workers process the tasks that are due."""
     async with database.connection() as connection:
         late = SILENT_AFTER.total_seconds()
-        overdue = (await find(connection, "tasks_overdue", examples=0, late=late)).count
+        overdue, _ = await find(connection, "tasks_overdue", examples=0, late=late)
         causes = await doctor_store.select_late_causes(connection, late=late)
         ticked_at = await select_ticked_at(connection)
         found = await workers.select_workers(connection)

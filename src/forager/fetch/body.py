@@ -1,11 +1,10 @@
-"""Bodies: content codings undone step by step, so that a small bomb stays small."""
+"""Response bodies, decoded in bounded steps so that a compression bomb is noticed early."""
 
 from __future__ import annotations
 
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]
 
@@ -18,28 +17,17 @@ else:
 
 ACCEPTED = "gzip, deflate, br, zstd"
 
-# The most that one step may produce: a bomb is noticed before it is unpacked.
+# the output limit of one step
 _STEP = 1024 * 1024
-# Every further gzip member or zstd frame copies the rest of its chunk; honest bodies have few.
+# every further gzip member or zstd frame copies the rest of its chunk
 _MEMBER_LIMIT = 1000
 _CODING_LIMIT = 3
 # RFC 9659: a zstd window on the web is at most 8 MB
 _ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
 
 
-class Decoder(Protocol):
-    """Undoes one content coding."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Everything that follows from `data`, in pieces of bounded size."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the compressed stream came to its proper end."""
-
-
 class Body:
-    """Collects one body, and fails as soon as it grows past its limit."""
+    """Collects one body; raises an error as soon as it exceeds its limit."""
 
     def __init__(self, coding: str, limit: int) -> None:
         self._decoders = decoders(coding)
@@ -50,12 +38,11 @@ class Body:
         self.size = 0
 
     def expect(self, length: int | None) -> None:
-        """Refuse an announced length without reading any of it."""
+        """Reject a Content-Length above the limit before reading the body."""
         if length is not None and length > self._limit:
             raise _too_large(f"the body is announced with {length:,} bytes,", self._limit)
 
     def feed(self, data: bytes) -> None:
-        """Add what came over the wire."""
         self.wire_size += len(data)
         if self.wire_size > self._limit:
             raise _too_large("the body is longer", self._limit)
@@ -68,25 +55,19 @@ class Body:
             self._pieces.append(piece)
 
     def finish(self) -> bytes:
-        """The whole body; a compressed one must have come to its end."""
         if self.wire_size and not all(decoder.finished for decoder in self._decoders):
             raise Retry(
                 f"the {self._coding} body ended in the middle of its data", kind=ErrorKind.NETWORK
             )
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
-    def _decoded(self, data: bytes) -> Iterator[bytes]:
-        if not self._decoders:
-            return iter((data,))
-        return self._through(data, 0)
-
-    def _through(self, data: bytes, index: int) -> Iterator[bytes]:
+    def _decoded(self, data: bytes, index: int = 0) -> Iterator[bytes]:
+        if index == len(self._decoders):
+            yield data
+            return
         try:
             for piece in self._decoders[index].feed(data):
-                if index + 1 == len(self._decoders):
-                    yield piece
-                else:
-                    yield from self._through(piece, index + 1)
+                yield from self._decoded(piece, index + 1)
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise GiveUp(
                 f"the body is not valid {self._coding}: {error}", kind=ErrorKind.PARSE
@@ -98,11 +79,9 @@ def _too_large(what: str, limit: int) -> GiveUp:
 
 
 def decoders(coding: str) -> list[Decoder]:
-    """Decoders for a Content-Encoding value, in the order they are to be applied."""
-    if not coding:
-        return []
+    """Decoders for a Content-Encoding value, in the order they are applied."""
     names = [name.strip().lower() for name in coding.split(",")]
-    # Unknown names are passed over: servers write `utf-8`, `none` or `binary` here.
+    # Unknown names are ignored: servers write `utf-8`, `none` or `binary` here.
     known = [_DECODERS[name] for name in names if name in _DECODERS]
     if len(known) > _CODING_LIMIT:
         raise GiveUp(f"the body has {len(known)} content codings", kind=ErrorKind.PARSE)
@@ -126,7 +105,7 @@ class _Gzip:
             data = self._inner.unused_data
 
     def _next_member(self, data: bytes) -> bool:
-        # what follows the last member and is no member itself is padding
+        # bytes after the last member that do not start another are padding
         if not data.startswith(b"\x1f"):
             return False
         self._members += 1
@@ -136,7 +115,7 @@ class _Gzip:
 
 
 class _Deflate:
-    """`deflate` means zlib by the standard, and raw deflate to a good many servers."""
+    """`deflate` is zlib by the standard, but many servers send raw deflate."""
 
     def __init__(self) -> None:
         self._inner: zlib._Decompress | None = None
@@ -216,7 +195,8 @@ def _check_members(count: int) -> None:
         )
 
 
-_DECODERS: dict[str, type[_Gzip | _Deflate | _Brotli | _Zstd]] = {
+Decoder = _Gzip | _Deflate | _Brotli | _Zstd
+_DECODERS: dict[str, type[Decoder]] = {
     "gzip": _Gzip,
     "x-gzip": _Gzip,
     "deflate": _Deflate,

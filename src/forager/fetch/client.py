@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from types import TracebackType
 from typing import Self
 
 import ada_url
@@ -38,14 +37,14 @@ _ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What holds for every request of a client."""
+    """Options of all requests of a client."""
 
     user_agent: str
     limits: Limits = field(default_factory=Limits)
     guard: GuardPolicy = field(default_factory=GuardPolicy)
     proxy_guard: GuardPolicy | None = None  # for the proxies' own addresses; `guard` if None
     headers: Mapping[str, str] = field(default_factory=dict)
-    # to which URLs headers go that may be secrets, such as Authorization; to all if None
+    # the URLs that get headers that may be secrets, such as Authorization; all if None
     trusts: Callable[[str], bool] | None = None
     proxy: ProxySpec | None = None
     pool: PoolSize = field(default_factory=PoolSize)
@@ -54,7 +53,7 @@ class ClientOptions:
 
 
 class _Answer(aiohttp.ClientResponse):
-    """Keeps what is gone once a short body has been read and the connection was given back."""
+    """Keeps the address of the peer, which is unknown once the connection is released."""
 
     peer: str = ""
 
@@ -66,7 +65,7 @@ class _Answer(aiohttp.ClientResponse):
 
 
 class Client:
-    """Fetches URLs. Never follows a redirect by itself, keeps no cookies, raises WorkFailed."""
+    """Fetches URLs without redirects and cookies; raises WorkFailed."""
 
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
@@ -78,23 +77,17 @@ class Client:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection."""
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
         await self._resolver.close()
 
     async def fetch(self, request: Request) -> Response:
-        """The complete response with any status; WorkFailed if there is none."""
+        """The response, whatever its status; raises WorkFailed without one."""
         limits = request.limits or self._options.limits
         proxy = request.proxy or self._options.proxy
         watch = Stopwatch(time.perf_counter())
@@ -110,7 +103,7 @@ class Client:
             stopwatch.reset(token)
 
     def _checked(self, text: str, proxy: ProxySpec | None) -> str:
-        """The URL in its normal spelling, if it is one that may be fetched."""
+        """The normalized URL; raises an error if it may not be fetched."""
         try:
             parts = ada_url.parse_url(text, ("protocol", "hostname", "href"))
         except ValueError:
@@ -132,7 +125,7 @@ class Client:
             _check_headers(answer, limits)
             body = await _read(answer, limits)
         except BaseException:
-            answer.close()  # never back to the pool: something unread may be left on it
+            answer.close()  # not back to the pool: unread data may be left on it
             raise
         return _response(url, answer, body, watch)
 
@@ -144,7 +137,7 @@ class Client:
         if proxy is not None and proxy.scheme is not ProxyScheme.SOCKS5:
             proxy_url = URL(proxy.address)
             if proxy.authorization is not None:
-                # a tunnelled request must not carry it: the target would read it
+                # a tunneled request must not carry it: the target would read it
                 authorization = {"Proxy-Authorization": proxy.authorization}
                 if url.startswith("https:"):
                     proxy_headers = authorization
@@ -173,7 +166,7 @@ class Client:
         return self._private
 
     def _session(self, proxy: ProxySpec | None) -> aiohttp.ClientSession:
-        """One pool for direct connections, one for HTTP proxies, one for each SOCKS proxy."""
+        """One pool for direct connections, one for HTTP proxies, and one per SOCKS proxy."""
         if proxy is None:
             key: ProxySpec | str = "direct"
         else:
@@ -223,7 +216,7 @@ def _headers(request: Request) -> dict[str, str]:
 
 
 def _check_headers(answer: _Answer, limits: Limits) -> None:
-    # the parser limits each field and their number; the sum is left to us
+    # the parser limits each field and their number, not the sum
     if sum(map(len, chain.from_iterable(answer.raw_headers))) > limits.header_bytes:
         raise GiveUp(
             f"the response headers go past the limit of {limits.header_bytes:,} bytes",

@@ -37,7 +37,7 @@ from forager.fetch.proxies.record import ProxySpec
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Phases of one request, filled in where they happen."""
+    """Phases of one request."""
 
     started: float
     dns: float | None = None
@@ -45,18 +45,18 @@ class Stopwatch:
     first_byte: float = 0.0
 
 
-# Connections are opened deep inside the library; the context is what reaches there.
+# connections are opened inside the library, which only a context variable reaches
 stopwatch: ContextVar[Stopwatch] = ContextVar("stopwatch")
 
 
 class Channel(ResponseHandler):
-    """One connection, which remembers whom it is connected to."""
+    """One connection, with the address of its peer."""
 
     peer: str = ""
 
     def data_received(self, data: bytes) -> None:
-        # The parser fails on what follows a body longer than its Content-Length. Fed in one
-        # piece with the head, it would forget the response before the surplus as well.
+        # The parser fails on data after a body that is longer than its Content-Length. Fed in one
+        # piece with the head, it would also lose the response before that data.
         if self._payload is None or self._payload.is_eof():
             head = data.find(b"\r\n\r\n") + 4
             if 4 <= head < len(data):
@@ -75,7 +75,7 @@ class Channel(ResponseHandler):
 
 @dataclass(frozen=True, slots=True)
 class PoolSize:
-    """How many connections are open at most, in all and to one host (0: no separate limit)."""
+    """Maximum connections, in total and per host (0: no separate limit)."""
 
     total: int = 100
     per_host: int = 0
@@ -111,7 +111,7 @@ class GuardedConnector(TCPConnector):
         self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout
     ) -> ResponseHandler:
         began = time.perf_counter()
-        # one limit for lookup, TCP, proxy and TLS together; the library's own is per step
+        # one limit for lookup, TCP, proxy and TLS together; that of the library is per step
         try:
             async with asyncio.timeout(timeout.sock_connect):
                 channel = await super()._create_connection(req, traces, timeout)
@@ -120,7 +120,7 @@ class GuardedConnector(TCPConnector):
         except ClientError as error:
             if req.proxy is None:
                 raise
-            # it broke off before there was a tunnel: no word of this was the target's
+            # there was no tunnel yet: the error is not that of the target
             raise proxy_failure(error, str(req.proxy)) from error
         stopwatch.get().connect = time.perf_counter() - began
         assert isinstance(channel, Channel)
@@ -130,7 +130,7 @@ class GuardedConnector(TCPConnector):
     async def _resolve_host(
         self, host: str, port: int, traces: Sequence[Trace] | None = None
     ) -> list[ResolveResult]:
-        # the library asks no resolver about literals, a proxy's address among them
+        # the library does not resolve literals, such as the address of a proxy
         self._guard.check_literal(f"[{host}]" if ":" in host else host)
         began = time.perf_counter()
         try:
@@ -142,7 +142,7 @@ class GuardedConnector(TCPConnector):
         return (req.proxy or req.url).raw_host or ""
 
     def _verify(self, channel: Channel, host: str) -> None:
-        """The connected address must be allowed, regardless of earlier DNS answers."""
+        """Check the connected address, whatever DNS returned before."""
         assert channel.transport is not None
         peer = channel.transport.get_extra_info("peername")
         channel.peer = str(peer[0]) if peer else ""
@@ -212,22 +212,22 @@ class SocksConnector(GuardedConnector):
             raise socks_failure(error, proxy) from error
 
 
-# lookups that hang must not starve the rest of the process of its threads
+# lookups that hang must not use up the threads of the process
 _THREADS = 16
 
 
 class Resolver(Protocol):
-    """Where addresses of names come from."""
+    """Resolves names to addresses."""
 
     async def resolve(self, host: str) -> list[str]:
         """All addresses of a name; OSError if there are none."""
 
     async def close(self) -> None:
-        """Let go of what the resolver holds."""
+        """Release resources."""
 
 
 class SystemResolver:
-    """The operating system's resolver, on separate threads."""
+    """The resolver of the operating system, on separate threads."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="forager-dns")
@@ -244,13 +244,13 @@ def _lookup(host: str) -> list[str]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except UnicodeError as error:
-        # the codec refuses labels that are empty or too long before any lookup is made
+        # the codec rejects labels that are empty or too long
         raise OSError(f"{host} is not a host name: {error}") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class GuardedResolver(AbstractResolver):
-    """Gives the connector only addresses that the guard lets pass."""
+    """Returns only addresses that the guard allows."""
 
     def __init__(self, resolver: Resolver, guard: GuardPolicy) -> None:
         self._resolver = resolver
@@ -272,11 +272,11 @@ class GuardedResolver(AbstractResolver):
         return [_result(host, address, port, family) for address in allowed]
 
     async def close(self) -> None:
-        """The resolver underneath belongs to the client, which closes it."""
+        """The client closes the resolver."""
 
 
 def unresolved(host: str, port: int) -> ResolveResult:
-    """A name as it is, for a proxy that resolves it."""
+    """An unresolved name, for a proxy that resolves it."""
     return _result(host, host, port, socket.AF_UNSPEC)
 
 

@@ -24,12 +24,12 @@ from forager.fetch.response import Limits, parse_retry_after
 
 _PATIENCE = frozenset({429, 503})
 _AGAIN = frozenset({408, 425})
-# SOCKS5 replies that speak of the target, not of the proxy: unreachable, refused, expired
+# SOCKS5 replies about the target, not the proxy: unreachable, refused, expired
 _SOCKS_TARGET = frozenset({3, 4, 5, 6})
 
 
 def classify_status(status: int, headers: Mapping[str, str]) -> WorkFailed | None:
-    """What an HTTP status means for the work; None if the response can be used."""
+    """The failure that an HTTP status means; None if the response can be used."""
     if status < 400:
         return None
     kind = ErrorKind.HTTP_CLIENT if status < 500 else ErrorKind.HTTP_SERVER
@@ -51,7 +51,7 @@ def _phrase(status: int) -> str:
 
 
 def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkFailed:
-    """The one place where an exception of the HTTP library becomes one of ours."""
+    """Translate an exception of the HTTP library."""
     if isinstance(error, WorkFailed):
         return error
     if proxy is not None and _is_proxys_fault(error, proxy):
@@ -73,7 +73,6 @@ def classify(error: Exception, limits: Limits, proxy: ProxySpec | None) -> WorkF
 
 
 def socks_failure(error: Exception, proxy: ProxySpec) -> WorkFailed:
-    """The result of a connection through a SOCKS proxy."""
     if isinstance(error, ProxyError) and error.error_code in _SOCKS_TARGET:
         return Retry(f"the proxy cannot reach the server: {error}", kind=ErrorKind.NETWORK)
     return proxy_failure(error, proxy.address)
@@ -83,20 +82,19 @@ def _is_proxys_fault(error: Exception, proxy: ProxySpec) -> bool:
     if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.ClientProxyConnectionError):
         return True
     if isinstance(error, aiohttp.ClientConnectorError):
-        # the key names the target when its TLS fails, and the proxy when the proxy's own does
+        # the key names the target if its TLS fails, and the proxy if that of the proxy fails
         return error.host == proxy.host.strip("[]") and error.port == proxy.port
     return isinstance(error, aiohttp.ConnectionTimeoutError)
 
 
 def _broke_off(error: Exception) -> bool:
-    """Whether the connection through a proxy ended, by either side, before a response."""
+    """Whether the connection through a proxy ended before a response."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
 
 
 def proxy_failure(error: Exception, address: str) -> RotateProxy:
-    """The proxy at this address did not do its part."""
     kind = ErrorKind.TIMEOUT if isinstance(error, TimeoutError) else ErrorKind.NETWORK
     if isinstance(error, aiohttp.ClientHttpProxyError):
         what = f"answered {error.status}{_phrase(error.status)}"
@@ -114,7 +112,7 @@ def _timeout_message(error: TimeoutError, limits: Limits) -> str:
 
 
 def _tls_failure(error: Exception) -> WorkFailed | None:
-    # the library's own errors count as SSLError too, but only the original has the reason
+    # errors of the library are SSLErrors too, but only the original has the reason
     found = [cause for cause in _chain(error) if isinstance(cause, ssl.SSLError)]
     if not found:
         return None
@@ -158,5 +156,5 @@ def _text(error: BaseException) -> str:
 
 
 def _line(words: object) -> str:
-    """One line of bounded length: the words may be a server's."""
+    """One line of bounded length: servers may have written it."""
     return " ".join(str(words).split())[:200]

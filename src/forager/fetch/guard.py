@@ -19,8 +19,8 @@ from forager.hints import Hint, Option
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
-# Explicit tables rather than `is_global`: the standard library's answer differs between
-# patch releases of Python, and a guard must not.
+# explicit tables rather than `is_global`: the result of the standard library differs between
+# patch releases of Python
 _REFUSED_V4 = {
     "unspecified": ["0.0.0.0/8"],
     "private": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"],
@@ -44,10 +44,10 @@ _REFUSED_V6 = {
     "private": ["fc00::/7", "fec0::/10"],
     "link-local": ["fe80::/10"],
     "multicast": ["ff00::/8"],
-    # Teredo (2001::/32) lies in the first of these
+    # Teredo (2001::/32) is part of the first of these
     "reserved": ["2001::/23", "2001:db8::/32", "3fff::/20"],
 }
-# Instance metadata hands out credentials, so `allow_private` alone does not open it.
+# instance metadata contains credentials, so `allow_private` alone does not allow it
 _METADATA = frozenset(
     ip_address(text)
     for text in (
@@ -63,7 +63,7 @@ _METADATA = frozenset(
     )
 )
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal"})
-# A proxy resolves names itself; these can only mean something near the proxy.
+# a proxy resolves names itself; these can only be near the proxy
 _PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".home.arpa")
 
 _GLOBAL_V6 = IPv6Network("2000::/3")
@@ -82,14 +82,14 @@ _TABLE_V6 = _flatten(_REFUSED_V6)
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """What may be connected to beyond the public internet, which always may."""
+    """Addresses that may be connected to in addition to the public internet."""
 
     allow_private: bool = False
     allow_networks: tuple[Network, ...] = ()
     allow_hosts: frozenset[str] = frozenset()
 
     def refusal(self, address: str, host: str = "") -> str | None:
-        """Why the address is refused, in a few words; None if it may be used."""
+        """Why the address is refused; None if it may be used."""
         parsed = _parse(address)
         if parsed is None:
             return "unreadable"
@@ -101,19 +101,19 @@ class GuardPolicy:
         return None if self.allow_private and label != "metadata" else label
 
     def check_address(self, address: str, host: str) -> None:
-        """Raise unless the address that `host` stands for may be connected to."""
+        """Raise an error unless the address of `host` may be connected to."""
         label = self.refusal(address, host)
         if label is not None:
             raise refused(address, host, label)
 
     def check_literal(self, host: str) -> None:
-        """Raise if the WHATWG-normalised host is an IP address that may not be connected to."""
+        """Raise an error if the normalized host is an IP address that may not be connected to."""
         literal = literal_address(host)
         if literal is not None:
             self.check_address(literal, host)
 
     def check_unresolved(self, host: str) -> None:
-        """Raise if a name that someone else will resolve is known to mean a private address."""
+        """Raise an error if a name that a proxy will resolve is known to be private."""
         name = host.rstrip(".").lower()
         if name in self.allow_hosts:
             return
@@ -126,7 +126,7 @@ class GuardPolicy:
 
 
 def refused(address: str, host: str, label: str) -> GiveUp:
-    """The failure that says which address was refused, and how to allow it."""
+    """The error for a refused address, with a hint how to allow it."""
     subject = host if host.strip("[]") == address else f"{host} resolves to {address}, which"
     hint = (
         "an instance metadata address is opened only by naming it among the allowed networks"
@@ -138,10 +138,10 @@ def refused(address: str, host: str, label: str) -> GiveUp:
 
 
 def literal_address(host: str) -> str | None:
-    """The IP address a WHATWG-normalised host spells, or None if it is a name."""
+    """The IP address that a normalized host consists of, or None for a name."""
     if host.startswith("["):
         return host.strip("[]")
-    # normalisation leaves a number as the last label only in a dotted IPv4 address
+    # after normalization only a dotted IPv4 address has a number as its last label
     return host if host.rpartition(".")[2].isdigit() else None
 
 
@@ -155,7 +155,7 @@ def _parse(address: str) -> Address | None:
 
 @lru_cache(maxsize=4096)
 def _classify(address: Address) -> tuple[str | None, Address]:
-    """Why an address is refused by default, and the IPv4 address it carries if it does."""
+    """Why an address is refused by default, and the IPv4 address that it contains, if any."""
     inner = _embedded(address)
     if address in _METADATA or inner in _METADATA:
         return "metadata", inner
@@ -170,7 +170,7 @@ def _classify(address: Address) -> tuple[str | None, Address]:
 
 
 def _locally_translated(address: int) -> list[IPv4Address]:
-    """What an address may mean: each network chooses the length of its prefix (RFC 6052)."""
+    """The possible IPv4 addresses: each network chooses the length of its prefix (RFC 6052)."""
     meanings = (
         address >> 64 << 16 & 0xFFFF_0000 | address >> 40 & 0xFFFF,  # 48 bits
         address >> 64 << 24 & 0xFF00_0000 | address >> 32 & 0xFF_FFFF,  # 56

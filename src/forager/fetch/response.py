@@ -21,7 +21,7 @@ from forager.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds and bytes. `total` ends everything, however busily a server drips."""
+    """Limits in seconds and bytes; `total` is that of the whole request."""
 
     connect: float = 10.0  # name lookup, TCP, proxy and TLS handshakes together
     read: float = 20.0  # silence between two reads
@@ -31,7 +31,7 @@ class Limits:
     header_count: int = 128
 
     def __post_init__(self) -> None:
-        # zero would mean "no limit" to the library underneath
+        # zero would mean "no limit" to the library
         for name in ("connect", "read", "total", "body", "header_bytes", "header_count"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"limit {name} must be above zero")
@@ -40,9 +40,9 @@ class Limits:
 Headers: TypeAlias = CIMultiDictProxy[str]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# a date may lie thousands of years ahead, where no calendar of ours can follow
+# a date may lie thousands of years ahead, beyond the range of timestamps
 LONGEST_WAIT = 366 * 86400.0
-# printable ASCII stays as it was written; only raw bytes in a header are percent-encoded
+# printable ASCII is not changed; only raw bytes in a header are percent-encoded
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
@@ -54,7 +54,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to fetch. `etag` and `last_modified` make it conditional: 304 if nothing changed."""
+    """A request; `etag` and `last_modified` make it conditional (304 if nothing changed)."""
 
     url: str
     method: Method = Method.GET
@@ -64,15 +64,15 @@ class Request:
     last_modified: str | None = None
     proxy: ProxySpec | None = None
     limits: Limits | None = None
-    # the URL has failed before: another failure says little about its host
+    # the URL has failed before, so another failure says little about its host
     is_retry: bool = False
-    # not a page: waits while pages of the same host do
+    # not a page: it waits while pages of the same host wait
     is_background: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. `dns` and `connect` (which includes it) are None on a connection used again."""
+    """Seconds; `dns` and `connect` (which includes it) are None on a reused connection."""
 
     dns: float | None
     connect: float | None
@@ -82,7 +82,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A complete answer: a body that was cut short or grew too large is a failure instead."""
+    """A complete response: one that is cut short or too large is a failure instead."""
 
     url: str
     status: int
@@ -96,19 +96,19 @@ class Response:
 
     @property
     def redirect(self) -> str | None:
-        """Where a 3xx answer points, as an absolute URL; None if it points nowhere usable."""
+        """The target of a redirect as an absolute URL; None if it is not usable."""
         if self.status not in REDIRECTS:
             return None
         return join_location(self.url, self.headers.get("Location", ""))
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds the server asks to wait, from either form of Retry-After."""
+        """Seconds from either form of Retry-After."""
         return parse_retry_after(self.headers)
 
 
 def join_location(base: str, location: str) -> str | None:
-    """A Location header against its page, by WHATWG rules; None if it is no http(s) URL."""
+    """Resolve a Location header by WHATWG rules; None if the result is no http(s) URL."""
     if not location:
         return None
     if not location.isascii():
@@ -128,7 +128,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     when = _parse_date(text)
     if when is None:
         return None
-    # by the server's clock where it is sent, so that a skewed clock does no harm
+    # by the clock of the server if it is sent, because clocks may differ
     now = _parse_date(headers.get("Date", "")) or datetime.now(UTC)
     return min(max(0.0, (when - now).total_seconds()), LONGEST_WAIT)
 
@@ -141,7 +141,7 @@ def _parse_date(text: str) -> datetime | None:
         return None
 
 
-# what a header with one of these names says is no secret; any other may be one
+# headers with these names are not secret; any other may be
 _PUBLIC = frozenset({"user-agent", "from", "dnt", "cache-control", "pragma"})
 
 
@@ -150,8 +150,8 @@ def is_public_header(header: str) -> bool:
     return name in _PUBLIC or name.startswith("accept")
 
 
-# they frame the request or belong to one connection: set by a user, they would let a request carry
-# a second one, or reach another host than the guard and robots.txt were asked about
+# they frame the request or belong to one connection: set by a user, they could smuggle a second
+# request, or reach another host than the one that the guard and robots.txt were checked for
 _RESERVED = frozenset(
     {
         "connection",
@@ -183,5 +183,5 @@ def header_refusal(name: str, value: str) -> str | None:
 
 
 def agent_header(settings: Settings, given: str | None = None) -> str:
-    """The User-Agent header: what was given for this once, or what is set."""
+    """The User-Agent header: `given`, or that of the settings."""
     return (given or settings.user_agent).replace("{version}", __version__)

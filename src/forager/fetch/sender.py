@@ -1,4 +1,4 @@
-"""The sender: one request at its host's pace, directly or through a proxy; and redirects."""
+"""The sender: requests at the pace of their host, directly or through a proxy; and redirects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from forager.metrics.recorded import BUDGET_WAIT_SECONDS, FETCH_SECONDS
 # longer waits raise HostResting
 PAGE_WAIT = 60.0
 BACKGROUND_WAIT = 5.0
-# proxies that are tried for one request before it counts as failed
+# proxies that are tried for one request
 PROXIES_PER_REQUEST = 3
 
 Send = Callable[[PickedProxy], Awaitable[Response]]
@@ -31,7 +31,7 @@ Fetch = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends every request of a crawl or worker: pages, sitemaps, images and robots.txt."""
+    """Sends all requests of a crawl or worker: pages, sitemaps, images and robots.txt."""
 
     client: Client
     budgets: Budgets
@@ -61,7 +61,7 @@ class Sender:
     async def _send(
         self, request: Request, robots_delay: float | None, proxy_id: int | None
     ) -> Response:
-        asked_at = time.perf_counter()
+        started = time.perf_counter()
         slot = await self.budgets.acquire(
             host_of(request.url),
             robots_delay=robots_delay,
@@ -69,7 +69,7 @@ class Sender:
             background=request.is_background,
             max_wait=BACKGROUND_WAIT if request.is_background else PAGE_WAIT,
         )
-        BUDGET_WAIT_SECONDS.observe(time.perf_counter() - asked_at)
+        BUDGET_WAIT_SECONDS.observe(time.perf_counter() - started)
         with slot:
             try:
                 response = await self._fetch(request, proxy_id)
@@ -82,12 +82,7 @@ class Sender:
                 slot.failed(is_retry=request.is_retry)
                 raise
             FETCH_SECONDS.observe(response.timing.total)
-            slot.answered(
-                response.status,
-                response.timing.total,
-                response.retry_after,
-                is_retry=request.is_retry,
-            )
+            slot.answered(response.status, response.retry_after, is_retry=request.is_retry)
             return response
 
     async def _fetch(self, request: Request, proxy_id: int | None) -> Response:
@@ -97,7 +92,7 @@ class Sender:
 
 
 async def _through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
-    """Send by the proxy that rested longest; if that is at fault, by the next."""
+    """Send through the least recently used proxy; if that one fails, through the next."""
     tried: list[int] = []
     suspects: list[tuple[int, str]] = []
     while True:
@@ -119,7 +114,7 @@ async def _through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
             if len(tried) >= PROXIES_PER_REQUEST:
                 raise
             continue
-        # the server answers: those through whom it did not are to blame
+        # the server responds, so the failures were those of the proxies
         for proxy_id, reason in suspects:
             proxies.failed(proxy_id, reason)
         proxies.succeeded(picked.id, response.timing.total * 1000)
@@ -127,7 +122,7 @@ async def _through_pool(proxies: ProxyPool, url: str, send: Send) -> Response:
 
 
 async def _counted(proxies: ProxyPool, proxy_id: int, request: Request, fetch: Fetch) -> Response:
-    """Fetch, and count what went through the proxy; what it refused itself did not."""
+    """Fetch, and count the traffic of the proxy, except for requests that it refused."""
     host = host_of(request.url)
     try:
         response = await fetch(request)
@@ -140,7 +135,7 @@ async def _counted(proxies: ProxyPool, proxy_id: int, request: Request, fetch: F
     return response
 
 
-# credentials are meant for the origin they were given for
+# credentials are sent only to the origin that they were given for
 _PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 _CONDITIONAL_HEADERS = frozenset({"if-none-match", "if-modified-since"})
 
@@ -148,14 +143,12 @@ CheckHop = Callable[[str], Awaitable[None]]
 
 
 class Fetcher(Protocol):
-    """A client, or something that sends what it is given through one."""
-
     async def fetch(self, request: Request) -> Response: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One answer that pointed elsewhere."""
+    """One redirect."""
 
     url: str
     status: int
@@ -163,8 +156,6 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The last response, and the hops that led to it."""
-
     response: Response
     hops: tuple[Hop, ...]
 
@@ -172,7 +163,7 @@ class Followed:
 async def follow(
     client: Fetcher, request: Request, check_hop: CheckHop, max_hops: int = 10
 ) -> Followed:
-    """Fetch, following redirects; `check_hop` raises to refuse a target before it is fetched."""
+    """Fetch, following redirects; `check_hop` raises an error to refuse a target."""
     hops: list[Hop] = []
     while True:
         response = await client.fetch(request)
@@ -202,7 +193,7 @@ def _broken(message: str) -> GiveUp:
 
 
 def _redirected(request: Request, target: str) -> Request:
-    """The same request for another URL, without what was meant for the first one only."""
+    """The request for the next URL, without headers for the first one only."""
     dropped = _CONDITIONAL_HEADERS
     if URL(request.url).origin != URL(target).origin:
         dropped = dropped | _PRIVATE_HEADERS

@@ -1,4 +1,4 @@
-"""Fetching images: at the pace of their hosts, checked, and stored once for each content."""
+"""Fetches images at the pace of their hosts, checks them, and stores each content once."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ PER_CLAIM = 64
 AT_ONCE = 8
 PER_HOST = 4
 LEASE = 600.0
-# no more images of a host are begun after this: others wait behind its turn
+# the length of the turn of a host, after which the next one is served
 HOST_TURN = 30.0
-# a file found at a URL this long ago is taken to be there still
+# a file that was fetched from a URL within this time is reused
 REUSED_FOR = 86400.0
 MAX_ATTEMPTS = 5
 FIRST_WAIT = 60.0
@@ -45,12 +45,12 @@ LONGEST_WAIT = 6 * 3600.0
 SWITCHED_OFF_WAIT = 3600.0
 STORAGE_WAIT = 300.0
 SHORTEST_REST = 1.0
-# how long images wait before it is checked again whether pages of their host are due
+# how long images wait while pages of their host are due
 PAGES_FIRST = 5.0
-# an image that has waited for longer is fetched before pages, one in each turn of its host
+# an image that has waited for longer is fetched before pages, one per turn of its host
 LONGEST_BEHIND_PAGES = 900.0
 MAX_PROBLEM = 500
-# an image that may not be had, as opposed to one that could not be
+# errors for which an image counts as refused, not as failed
 REFUSALS = frozenset(
     {ErrorKind.TOO_LARGE, ErrorKind.NOT_ALLOWED, ErrorKind.ROBOTS, ErrorKind.PARSE}
 )
@@ -58,7 +58,7 @@ REFUSALS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """One URL, and the images that it is for."""
+    """One URL, and its images."""
 
     images: tuple[PendingImage, ...]
 
@@ -81,7 +81,7 @@ class _Wanted:
 
 
 class ImageFetcher:
-    """Any number of processes may run one. Close it, unless `run` did."""
+    """Fetches images; any number of processes may run it. Call `aclose`, unless `run` did."""
 
     def __init__(self, database: Database, settings: Settings, fetching: Fetching) -> None:
         self._database = database
@@ -113,7 +113,7 @@ class ImageFetcher:
         await self._inspection.close()
 
     async def run_once(self) -> int:
-        """See to images that are due; return how many were fetched or reused."""
+        """Fetch due images; returns how many were fetched or reused."""
         async with self._database.connection() as connection:
             claimed = await self._due.claim(connection, PER_CLAIM)
             known = await store.select_known_files(connection, claimed, seconds=REUSED_FOR)
@@ -134,10 +134,10 @@ class ImageFetcher:
         return found > 0
 
     async def _fetch_host(self, of_host: Sequence[_Wanted]) -> int:
-        """Fetch a few at a time until the turn is over; the rest waits behind other hosts.
+        """Fetch a few at a time until the turn is over; the rest waits for the next turn.
 
-        While pages of the host are due, images wait; one that has waited for long takes the slot
-        of a page.
+        While pages of the host are due, images wait. An image that has waited for long is fetched
+        before pages.
         """
         if await self._pages_are_due(of_host[0]):
             oldest = max(of_host, key=lambda wanted: wanted.waited)
@@ -150,7 +150,7 @@ class ImageFetcher:
         async def fetch(wanted: _Wanted) -> None:
             async with few, self._turns:
                 if time.monotonic() < until:
-                    await self._see_to(wanted)
+                    await self._fetch_and_store(wanted)
                 else:
                     await self._put_off([wanted], HOST_TURN)
 
@@ -159,7 +159,7 @@ class ImageFetcher:
                 group.create_task(fetch(wanted))
         return len(of_host)
 
-    async def _see_to(self, wanted: _Wanted) -> None:
+    async def _fetch_and_store(self, wanted: _Wanted) -> None:
         try:
             await self._store(wanted, await self._fetch(wanted))
         except HostResting as error:
@@ -175,7 +175,6 @@ class ImageFetcher:
             await self._put_off([wanted], STORAGE_WAIT)
 
     async def _pages_are_due(self, wanted: _Wanted) -> bool:
-        """Whether tracked products of the same host wait: they come first."""
         host = host_of(wanted.url)
         return await self._database.run(store.select_pages_are_due, [host, *parent_domains(host)])
 
@@ -194,11 +193,10 @@ class ImageFetcher:
             is_retry=wanted.attempts > 0,
             is_background=wanted.waited <= LONGEST_BEHIND_PAGES,
         )
-        fetched = await self._fetching.fetch(image.url, domain=terms, request=request)
-        return fetched.response.body
+        return (await self._fetching.begin(terms).fetch_page(request)).body
 
     async def _store(self, wanted: _Wanted, data: bytes) -> None:
-        """Row, file, reference, in this order: a crash in between leaves nothing dangling."""
+        """Store row, file and reference in this order: a crash leaves no dangling reference."""
         found = await self._inspection.inspect(data)
         content_hash = sha256(data).digest()
         path = image_path(content_hash, found.extension)
@@ -249,7 +247,7 @@ class ImageFetcher:
 def _by_url(images: Sequence[PendingImage]) -> list[_Wanted]:
     found: dict[tuple[bytes, str], list[PendingImage]] = {}
     for image in images:
-        # the terms of one domain may not allow what those of another do
+        # the terms of domains may differ
         found.setdefault((image.url_hash, image.domain), []).append(image)
     return [_Wanted(tuple(group)) for group in found.values()]
 
@@ -265,14 +263,14 @@ def _problem(message: str) -> str:
     return storable(message)[:MAX_PROBLEM]
 
 
-# seconds after which a worker checks images again that it passed over
+# seconds after which skipped images are checked again
 AGAIN_AFTER = 60.0
 
 
 class DueImages:
-    """Claims for one worker. What waits for others is passed over step by step, and not each time.
+    """Claims images for one worker, and skips those of other workers in bounded steps.
 
-    So a region without a worker, for which any number may wait, makes no statement long.
+    Images of a region without a worker, however many, make no statement slow.
     """
 
     def __init__(self, settings: Settings, *, lease: float, step: int = 2_000) -> None:
@@ -283,7 +281,6 @@ class DueImages:
         self._began = local_time()
 
     async def claim(self, connection: Connection, limit: int) -> list[PendingImage]:
-        """The next that are due, if any is."""
         self._begin_again()
         while True:
             until = await store.select_place(connection, after=self._after, count=self._step)
@@ -319,7 +316,7 @@ class Inspected:
 
 
 class Inspection:
-    """Bytes in, facts out; GiveUp for whatever is no image that may be kept."""
+    """Checks images in a sandbox; raises GiveUp for a file that is not stored."""
 
     def __init__(self, limits: SandboxLimits = LIMITS) -> None:
         memory = str(limits.memory_mb).encode()

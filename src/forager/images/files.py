@@ -39,8 +39,6 @@ IMAGE_FILES = FileKind("image file", _check)
 
 
 class ImageFiles:
-    """Image files in a storage; paths are those of `image_path`."""
-
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
@@ -58,29 +56,29 @@ class ImageFiles:
             return None
 
     async def delete(self, path: str) -> None:
-        """Deleting what is gone already is no error."""
+        """Delete a file; a missing one is no error."""
         await self._storage.delete(path)
 
 
 def open_image_files(settings: Settings) -> ImageFiles:
-    """Where the archive is: image files move with it."""
+    """Image files at the location of the archive."""
     return ImageFiles(archive_options(settings).open(IMAGE_FILES))
 
 
 def image_files_at(place: str | Path) -> ImageFiles:
-    """Those beside the archive of one place."""
+    """Image files at a location."""
     return ImageFiles(open_storage(place, IMAGE_FILES))
 
 
 log = get_logger("images")
 
-# longer than any writer takes between storing a file and referring to it
+# longer than a writer takes between storing a file and referring to it
 SPARED_FOR = 86400.0
 CHUNK = 500
 
 
 async def delete_unused_files(database: Database, settings: Settings) -> int:
-    """Delete unused files, also those that an interrupted clean-up left; return their number."""
+    """Delete unused files, also those of an interrupted clean-up; returns their number."""
     files = open_image_files(settings)
     await _mark_all(database)
     going = await database.run(store.select_going_files)
@@ -103,7 +101,7 @@ async def _mark_all(database: Database) -> None:
 
 
 async def _mark(database: Database, content_hash: bytes) -> bool:
-    """Check again under the lock: a reference may have been added meanwhile."""
+    """Mark a file for deletion, unless a reference was added meanwhile."""
     async with database.transaction() as connection:
         await store.lock_file(connection, content_hash)
         return await store.mark_going(connection, content_hash, seconds=SPARED_FOR)

@@ -11,14 +11,14 @@ import sys
 import warnings
 from typing import Any, NamedTuple
 
-# imported here: Pillow would otherwise load all its decoders to find these two
+# imported here: Pillow would otherwise load all decoders to find these two
 from PIL import AvifImagePlugin, Image, UnidentifiedImageError, WebPImagePlugin
 
 from forager.processes.serving import Answer, limit_memory, serve
 
 # a photo of 50 megapixels takes 200 MB when decoded
 MAX_PIXELS = 50_000_000
-# what no shop shows, and no thumbnail can be made of
+# larger than any image of a shop
 MAX_SIDE = 30_000
 
 
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 def inspect(data: bytes) -> dict[str, Any]:
-    """What an image is; Refused unless all of it is one of a format that is kept."""
+    """The properties of an image; raises Refused for other files."""
     kind = _sniff(data)
     try:
         with warnings.catch_warnings():
@@ -66,7 +66,7 @@ def _decode(data: bytes, kind: Format) -> dict[str, Any]:
         width, height = image.size
         _check_size(width, height)
         image.verify()
-    # verifying reads no pixels of most formats: only decoding shows that none are missing
+    # for most formats only decoding shows that no pixels are missing
     with Image.open(io.BytesIO(data), formats=[kind.pillow]) as image:
         if kind is JPEG:
             image.draft("L", (1, 1))  # all data is read, at an eighth of the size
@@ -87,7 +87,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def _sniff(data: bytes) -> Format:
-    """The format by the first bytes, whatever a server or a name says."""
+    """The format by the first bytes."""
     if not data:
         raise Refused("the file is empty")
     if data.startswith(b"\xff\xd8\xff"):
@@ -115,7 +115,7 @@ def _what_else(start: bytes) -> str:
 
 
 def _words(error: Exception) -> str:
-    """One short line: the words come from a decoder, and may repeat what is in the file."""
+    """One short line: the text comes from a decoder, and may repeat content of the file."""
     text = " ".join(str(error).split()).encode("ascii", "replace").decode()[:150]
     return text or type(error).__name__
 

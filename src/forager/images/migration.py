@@ -21,19 +21,17 @@ Progress = Callable[[int], None]
 
 @dataclass(slots=True)
 class MovedImages:
-    """What a run did."""
-
     copied: int = 0
     bytes: int = 0
-    # were in the new place already
+    # already at the target
     found: int = 0
-    # images refer to them, and neither place has what they should hold
+    # referenced files that are at neither location
     missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageMove:
-    """From where to where; `place` is how the database calls the new place."""
+    """A move; `place` is the name of the target in the database."""
 
     database: Database
     source: ImageFiles
@@ -44,7 +42,6 @@ class ImageMove:
         return await self.database.run(store.count_unmoved, self.place)
 
     async def run(self, on_progress: Progress) -> MovedImages:
-        """Copy every file that was not copied yet."""
         moved = MovedImages()
         seen = 0
         async for file in self._files(moved_only=False):
@@ -54,7 +51,7 @@ class ImageMove:
         return moved
 
     async def delete_source(self) -> int:
-        """Delete from the old place what the new one has; how many files."""
+        """Delete files from the source that the target has; returns how many."""
         deleted = 0
         async for file in self._files(moved_only=True):
             there = await self.source.size(file.path)
@@ -86,7 +83,7 @@ class ImageMove:
     async def _mark(self, file: MovableFile) -> None:
         marked = await self.database.run(store.mark_moved, file.content_hash, self.place)
         if not marked:
-            # deleted while it was copied: the deletion did not include the copy
+            # deleted during the copy: the deletion did not include the target
             await self.target.delete(file.path)
 
     async def _files(self, *, moved_only: bool) -> AsyncIterator[MovableFile]:
@@ -101,7 +98,7 @@ class ImageMove:
 
 
 async def _holds(files: ImageFiles, file: MovableFile) -> bool:
-    """Whether a place has the file, and it is what its name says."""
+    """Whether a location has the file with the right content."""
     try:
         return sha256(await files.read(file.path)).digest() == file.content_hash
     except NotFound:

@@ -1,9 +1,8 @@
-"""Records the images of a product, as its page shows them."""
+"""Records the images of products, as their pages show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from forager.db.database import Connection
 from forager.extract.keys import url_hash
@@ -17,41 +16,33 @@ MAX_ALT = 1000
 RENEWED_AFTER = 30 * 86400.0
 
 
-@dataclass(frozen=True, slots=True)
-class SeenImages:
-    """The images of one product, in the order of its page."""
+async def record_images(
+    connection: Connection, seen: Mapping[int, Sequence[ProductImage]], *, limit: int
+) -> None:
+    """Store the images of products, in the order of their pages, and delete all others.
 
-    product_id: int
-    images: tuple[ProductImage, ...]
-
-
-async def record_images(connection: Connection, seen: Sequence[SeenImages], *, limit: int) -> None:
-    """List what products show now, and forget what they do not; files are deleted elsewhere.
-
-    Part of the caller's transaction, which holds the products' rows; fetches nothing.
+    Part of the transaction of the caller, which has locked the products. Files are deleted later.
     """
-    if seen:
-        shown = [image for product in seen for image in _shown(product, limit)]
-        ids = [product.product_id for product in seen]
-        await store.replace_images(connection, ids, shown)
-        await renew_images(connection, ids)
+    shown = [image for product_id in seen for image in _shown(product_id, seen[product_id], limit)]
+    await store.replace_images(connection, list(seen), shown)
+    await renew_images(connection, list(seen))
 
 
 async def renew_images(connection: Connection, product_ids: Sequence[int]) -> None:
-    """A picture may change where it is: one that was fetched long ago is fetched again."""
+    """Fetch images again that were fetched long ago: they may have changed at their URL."""
     await store.renew_old(connection, product_ids, seconds=RENEWED_AFTER)
 
 
-def _shown(seen: SeenImages, limit: int) -> Iterator[ShownImage]:
+def _shown(product_id: int, images: Sequence[ProductImage], limit: int) -> Iterator[ShownImage]:
     known: set[bytes] = set()
-    for image in seen.images:
+    for image in images:
         url = normalise(image.url)
         if len(known) == limit:
             return
         if isinstance(url, Refusal) or (key := url_hash(url)) in known:
             continue
         yield ShownImage(
-            product_id=seen.product_id,
+            product_id=product_id,
             url=url,
             url_hash=key,
             alt_text=storable(image.alt)[:MAX_ALT] if image.alt else None,

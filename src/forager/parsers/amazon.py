@@ -19,7 +19,7 @@ from forager.parsers.parser import ABSENT, SiteParser, visible_text
 _MAX_VARIANTS = 200
 _MAX_VALUE = 1_000_000
 
-# where the price is said, newest layout first; what other sellers ask only where there is no own
+# places of the price, newest layout first; prices of other sellers come last
 _OFFERS = (
     "#corePriceDisplay_desktop_feature_div .priceToPay",
     "#corePriceDisplay_mobile_feature_div .priceToPay",
@@ -83,7 +83,7 @@ _MAKER_LABEL = re.compile(
     r"|label|メーカー|制造商|üretici)$",
     re.IGNORECASE,
 )
-# "Visit the X Store", "Brand: X" and the same in the languages of Amazon's shops
+# "Visit the X Store", "Brand: X" and their translations
 _BYLINES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -166,7 +166,7 @@ class AmazonParser(SiteParser):
         return self._own(tuple(self.texts("#wayfinding-breadcrumbs_feature_div li a")))
 
     def sku(self) -> Any:
-        """The page's own number: the address may name a family of which it shows one member."""
+        """The ASIN of the page: the URL may be that of a family of products."""
         shown = self.attribute("#ASIN", "value") or self.attribute("input[name=ASIN]", "value")
         if shown and _ASIN.fullmatch(shown):
             return shown
@@ -211,7 +211,7 @@ class AmazonParser(SiteParser):
         return next(self.nodes("#productTitle", "#ebooksProductTitle"), None) is not None
 
     def _own(self, value: Any) -> Any:
-        """Where the product's own place is empty, what is elsewhere belongs to other products."""
+        """A value, or ABSENT in a known layout: values elsewhere belong to other products."""
         if value is None or value == ():
             return ABSENT if self._is_known_layout else None
         return value
@@ -229,7 +229,7 @@ class AmazonParser(SiteParser):
 
     @cached_property
     def _swatch_prices(self) -> dict[str, Money]:
-        """What the buttons of other forms say they cost, by the number of each."""
+        """Prices of other variants by ASIN."""
         found: dict[str, Money] = {}
         for swatch in self.nodes("li[data-defaultasin]"):
             label = swatch.css_first(".twisterSwatchPrice")
@@ -258,7 +258,7 @@ class AmazonParser(SiteParser):
 
     @cached_property
     def _details(self) -> list[tuple[str, str]]:
-        """The rows of the tables and lists of details: what they are called, and what they say."""
+        """Labels and values of the tables and lists of details."""
         rows = []
         for node in self.nodes(_DETAILS):
             label = node.css_first("th, .a-text-bold, td")
@@ -285,7 +285,7 @@ class AmazonParser(SiteParser):
                 yield ProductImage(url, given.get("alt"))
 
     def _script_value(self, name: re.Pattern[bytes]) -> Any:
-        """The JSON that stands behind a name in one of the page's scripts."""
+        """The JSON value of a name in one of the scripts."""
         source = self.page.source
         found = name.search(source)
         if found is None:
@@ -304,7 +304,7 @@ def _whole_and_fraction(node: Any) -> str:
 
 
 def _out_of_five(said: str) -> Decimal | None:
-    """4.6 of '4.6 out of 5 stars' in any language: some say the five first."""
+    """4.6 of '4.6 out of 5 stars' in any language; some begin with the five."""
     numbers = [Decimal(number.replace(",", ".")) for number in _NUMBERS.findall(said)[:2]]
     if len(numbers) != 2 or 5 not in numbers:
         return None
@@ -313,7 +313,7 @@ def _out_of_five(said: str) -> Decimal | None:
 
 
 def _largest(sizes: str) -> str | None:
-    """The address with the most pixels of {address: [width, height]}."""
+    """The URL with the most pixels of {url: [width, height]}."""
     found = json.loads(sizes)
     return max(found, key=lambda url: found[url][0] * found[url][1]) if found else None
 

@@ -28,7 +28,7 @@ from forager.settings import Settings
 from forager.tasks.store.archived_pages import ArchivedPage, archived_pages
 
 MAX_EXAMPLES = 3
-# pages under way for each process: enough that none waits for the archive
+# pages in progress per process, so that no process waits for the archive
 _PER_PROCESS = 8
 DEFAULT_LIMIT = 1000
 _EMPTY = Product()
@@ -56,7 +56,7 @@ class ReadingError:
 
 @dataclass(slots=True)
 class FieldReport:
-    """How one field fares: `gained` and `lost` are values where the other version has none."""
+    """Differences of one field: `gained` and `lost` are values that the other version lacks."""
 
     equal: int = 0
     changed: int = 0
@@ -71,7 +71,7 @@ class FieldReport:
 
 @dataclass(slots=True)
 class VersionReport:
-    """What one version made of all pages."""
+    """The results of one version."""
 
     version: str
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -94,13 +94,13 @@ class VersionReport:
 
 @dataclass(slots=True)
 class Backtest:
-    """The new version against the old one, field by field. Nothing of it is stored."""
+    """The new version compared with the old one, field by field; nothing is stored."""
 
     parser: str
     new: VersionReport
     old: VersionReport
     fields: dict[str, FieldReport]
-    # pages that are not in the archive any more, or have no body there
+    # pages that the archive does not contain any more
     unreadable: int = 0
     # whether more pages match than the limit
     truncated: bool = False
@@ -159,7 +159,7 @@ class _Run:
     progress: Progress
 
     async def read_all(self, pages: AsyncIterator[ArchivedPage]) -> None:
-        """A bounded number of pages at a time, however many there are."""
+        """Read a bounded number of pages at a time."""
         waiting: set[asyncio.Task[None]] = set()
         started = 0
         try:
@@ -199,7 +199,7 @@ class _Run:
             _compare(self.report.fields, page.url, old.product, new.product)
 
     def _concerns(self, url: str) -> bool:
-        """Whether one of the two reads pages of the URL: their patterns may differ."""
+        """Whether one of the versions reads pages of the URL: their patterns may differ."""
         return any(
             chosen_parser(url, self._versions(each)) == self.report.parser
             for each in (self.report.old, self.report.new)
@@ -227,25 +227,9 @@ def _count(report: VersionReport, page: ArchivedPage, read: Parsed) -> None:
 
 
 def _outcome(page: ArchivedPage, read: Parsed) -> Outcome:
-    """As the page would be judged if nothing were known of its product yet."""
-    return visit_of(
-        ReadPage(
-            task_id=page.task_id,
-            domain_id=page.domain_id,
-            url=page.url,
-            url_hash=page.url_hash,
-            final_url=None,
-            parser=read.parser,
-            version=read.version,
-            product=read.product,
-            error=read.error,
-            language=None,
-            ref=None,
-            problems=read.problems,
-            fallbacks=read.fallbacks,
-        ),
-        None,
-    ).outcome
+    """The outcome of the page without regard to the known product."""
+    ids = {name: getattr(page, name) for name in ("task_id", "domain_id", "url", "url_hash")}
+    return visit_of(ReadPage.of(read, **ids), None).outcome
 
 
 def _compare(fields: dict[str, FieldReport], url: str, old: Product, new: Product) -> None:
@@ -256,7 +240,7 @@ def _compare(fields: dict[str, FieldReport], url: str, old: Product, new: Produc
             continue
         kind = "gained" if before == nothing else "lost" if after == nothing else "changed"
         setattr(report, kind, getattr(report, kind) + 1)
-        # some of each kind: a single loss must not hide behind the first changes
+        # some of each kind, so that a single loss is visible
         if getattr(report, kind) <= MAX_EXAMPLES:
             plain = (to_plain(product).get(name) for product in (old, new))
             report.examples.append(Example(url, kind, *plain))

@@ -26,14 +26,14 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("parsers")
 
-# good readings after which a parser may use every process
+# after this many good pages a parser may use every process
 PROVEN_AFTER = 20
 LONGEST_BYPASS = 6 * 3600.0
 
 
 @dataclass(slots=True)
 class _Breaker:
-    """Of one version of one parser, in one worker."""
+    """The breaker of one parser version in one worker."""
 
     turns: asyncio.Semaphore
     breaks: int = 0
@@ -46,7 +46,7 @@ class _Breaker:
 
 
 class ParserBreakers:
-    """Reads pages by the active version, or generically while its breaker is open."""
+    """Parses pages with the active version, or generically while its breaker is open."""
 
     def __init__(self, database: Database, settings: Settings, pool: ReadingPool) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class ParserBreakers:
         if breaker.good >= PROVEN_AFTER:
             parsed = await self._pool.parse(page, versions)
         else:
-            # a parser that hangs must leave a process to the other domains
+            # a parser that hangs must leave a process for other domains
             async with breaker.turns:
                 if breaker.is_open():
                     return await self._read_generically(page, versions, name)
@@ -95,7 +95,7 @@ class ParserBreakers:
         seconds = min(self._settings.parser_bypass_time * 2.0**breaker.opened, LONGEST_BYPASS)
         breaker.opened += 1
         breaker.open_until = local_time() + seconds
-        # one more failure opens it again when its time is over
+        # one more failure opens it again after its time
         breaker.breaks = limit - 1
         await self._announce(parsed, seconds)
 

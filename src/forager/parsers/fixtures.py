@@ -28,21 +28,21 @@ _MAX_PAGE = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """A page, and the fields of its product that are compared; the others may be anything."""
+    """A page, and the expected values of some fields."""
 
     path: Path
     page: Path
     url: str
     content_type: str
     expected: Mapping[str, Any]
-    # the parser that must read it, and its version; by default any, in the newest
+    # the required parser and version; by default any parser in its newest version
     parser: str | None = None
     version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that is not what was expected; `origin` is the place that said so."""
+    """A field with an unexpected value; `origin` is where it was found."""
 
     field: str
     expected: Any
@@ -55,14 +55,14 @@ class Difference:
 
 
 def page_of(path: Path) -> Path | None:
-    """The saved page that belongs to a JSON file, if that is a fixture."""
+    """The saved page of a fixture's JSON file; None if it is not a fixture."""
     stem = path.name.removesuffix(".json")
     pages = (path.with_name(stem + suffix) for suffix in _PAGES)
     return next((page for page in pages if page.is_file()), None)
 
 
 def find_fixtures(paths: Iterable[Path]) -> Iterator[Fixture]:
-    """All fixtures in these files and folders, in a settled order."""
+    """All fixtures in these files and folders, in a fixed order."""
     for path in paths:
         if not path.exists():
             raise NotFound(f"there is no file or folder {path}")
@@ -77,7 +77,6 @@ def find_fixtures(paths: Iterable[Path]) -> Iterator[Fixture]:
 
 
 def load_fixture(path: Path) -> Fixture:
-    """Read one; InvalidInput says what is wrong with it."""
     page = page_of(path)
     if page is None:
         raise NotFound(f"{path} has no saved page beside it")
@@ -110,7 +109,6 @@ def _refuse_unknown(path: Path, names: set[str]) -> None:
 
 
 def read_page(path: Path) -> bytes:
-    """A saved page, unpacked."""
     try:
         if not path.name.endswith(".gz"):
             return path.read_bytes()
@@ -121,7 +119,7 @@ def read_page(path: Path) -> bytes:
 
 
 def check_fixture(fixture: Fixture) -> list[Difference]:
-    """Parse the page; everything that differs from what was expected."""
+    """Parse the page; returns the differences."""
     page = open_page(read_page(fixture.page), fixture.url, fixture.content_type)
     versions = {fixture.parser: fixture.version} if fixture.parser and fixture.version else None
     parsed = parse_product(page, versions)
@@ -155,7 +153,7 @@ def _equal(field: str, expected: Any, found: Any) -> bool:
 
 
 def _comparable(expected: Any, found: Any) -> Any:
-    """Images may be expected by their addresses alone, variants by a part of what they have."""
+    """Images may be expected by their URLs only, and variants by some of their fields."""
     if not isinstance(expected, list) or not isinstance(found, list):
         return found
     if all(isinstance(item, str) for item in expected):
@@ -179,7 +177,7 @@ def _shown(value: Any) -> str:
 
 
 def write_fixture(folder: Path, stem: str, body: bytes, given: Mapping[str, Any]) -> Fixture:
-    """Save a page, packed, with what is expected of it; existing files are not overwritten."""
+    """Save a compressed page and its expected values; existing files are not overwritten."""
     path, page = folder / f"{stem}.json", folder / f"{stem}.html.gz"
     write_new(page, gzip.compress(body, mtime=0))
     write_new(path, orjson.dumps(given, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -187,7 +185,7 @@ def write_fixture(folder: Path, stem: str, body: bytes, given: Mapping[str, Any]
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file that must not be there."""
+    """Write a file that must not exist."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:

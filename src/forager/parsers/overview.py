@@ -16,7 +16,7 @@ ACTIVE, CANARY, IDLE, MISSING = "active", "canary", "idle", "missing"
 
 @dataclass(frozen=True, slots=True)
 class ParserLine:
-    """One version of one parser. `missing` are those that should run and are not installed."""
+    """One version of a parser; `missing` ones should run, but are not installed."""
 
     name: str
     version: str
@@ -28,7 +28,7 @@ class ParserLine:
     recent_rate: float | None
     week_pages: int
     week_rate: float | None
-    # running workers for tasks that should use this version and do not have it
+    # running workers that should use this version and do not have it
     missing_on: tuple[str, ...] = ()
 
 

@@ -16,12 +16,11 @@ MAX_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a parser needs of a response, fresh or from the archive."""
+    """The parts of a response that a parser needs."""
 
     url: str
     content_type: str | None
     body: bytes = field(repr=False)
-    # as scripts left it in a browser
     rendered: bool = False
     # where pages of its domain show their price
     place: LearnedPlace = NOTHING_LEARNED
@@ -39,7 +38,7 @@ def archived_page(response: ArchivedResponse) -> Page:
 
 
 class PageCache:
-    """By task and place in the archive: a page that was downloaded again is another one."""
+    """Pages by task and location in the archive, which changes with each download."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -55,7 +54,7 @@ class PageCache:
             self._bytes -= len(oldest.body)
 
     def take(self, task_id: int, ref: ArchiveRef) -> Page | None:
-        """The page, if it is the one that lies there; it is forgotten by that."""
+        """Remove and return the page, if it is the one at this location."""
         known = self._pages.pop(task_id, None)
         if known is None:
             return None
@@ -69,7 +68,7 @@ class PageCache:
                 self._bytes -= len(known[1].body)
 
     def task_ids(self, limit: int) -> list[int]:
-        """The tasks whose pages wait here, the oldest first."""
+        """The tasks whose pages are cached, oldest first."""
         return [task_id for task_id, _ in zip(self._pages, range(limit), strict=False)]
 
     def __len__(self) -> int:

@@ -18,15 +18,14 @@ from forager.parsers.pattern import UrlPattern, version_key
 from forager.parsers.values import usable
 
 PARSER_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-# a parser was written for the shop
 CONFIDENCE = 0.99
 _MAX_TEXT = 20_000
 _SILENT = frozenset(["script", "style", "noscript", "template"])
 _SILENT_SELECTOR = ", ".join(sorted(_SILENT))
-# "#price" and "#price .amount": one place of the page, or what stands in it. Not "#price .a .b":
-# asked of an element, the `.a` of that may also stand around it.
+# "#price" and "#price .amount": an element with an id, or elements in it. Not "#price .a .b":
+# relative to an element, `.a` may also match one of its ancestors.
 _PLACE = re.compile(r"#([A-Za-z_][\w-]*)(?:\s+([^\s,>+~#]+))?")
-# a product's name is `product_name` here: `name` is the parser's own
+# the name of a product is `product_name`, because `name` is that of the parser
 FIELD_METHODS = {
     "product_name" if field is FieldName.NAME else field.value: field for field in FieldName
 }
@@ -39,13 +38,13 @@ class Absent:
         return "ABSENT"
 
 
-# for a field that the page does not have, whatever the generic extraction finds
+# the page does not have this field, whatever the generic extraction finds
 ABSENT = Absent()
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """A field whose method broke, or returned what is no value of it."""
+    """A field whose method failed, or returned an invalid value."""
 
     field: str
     message: str
@@ -53,12 +52,12 @@ class FieldProblem:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a parser says of one page."""
+    """The result of a parser for one page."""
 
     facts: tuple[Fact, ...] = ()
     absent: tuple[FieldName, ...] = ()
     problems: tuple[FieldProblem, ...] = ()
-    # fields whose methods found nothing: the generic extraction fills them if it can
+    # fields without a value, which the generic extraction supplies if it can
     unread: tuple[FieldName, ...] = ()
 
 
@@ -76,7 +75,7 @@ class SiteParser:
     version: ClassVar[str] = "1"
     # see `UrlPattern`
     patterns: ClassVar[tuple[str, ...]] = ()
-    # of two parsers that fit a page, the one with the higher priority reads it
+    # of several matching parsers, the one with the highest priority is used
     priority: ClassVar[int] = 0
     compiled_patterns: ClassVar[tuple[UrlPattern, ...]] = ()
 
@@ -95,7 +94,7 @@ class SiteParser:
 
     @classmethod
     def read(cls, page: ProductPage) -> Reading:
-        """Everything its methods say; one that raises costs its own field only."""
+        """Call all methods; an error affects only its own field."""
         parser = cls(page)
         facts: list[Fact] = []
         absent: list[FieldName] = []
@@ -127,19 +126,17 @@ class SiteParser:
 
     @property
     def currency_hints(self) -> tuple[str, ...]:
-        """What a `$` means here; a parser that knows its shop may know better than the page."""
+        """The currencies that a `$` may mean on this page."""
         return self.page.currency_hints
 
-    # --- what most methods need ------------------------------------------------------------------
-
     def nodes(self, *selectors: str) -> Iterator[LexborNode]:
-        """The elements that fit the first selector, then the second, and so on."""
+        """The elements that match the first selector, then the second, and so on."""
         for selector in selectors:
             place = _PLACE.fullmatch(selector)
             yield from self._inside(*place.groups()) if place else self.page.tree.css(selector)
 
     def _inside(self, identifier: str, selector: str | None) -> Iterator[LexborNode]:
-        """What a query for an id finds, without a search through the whole page for each."""
+        """The result of a query for an id, without a search through the whole page."""
         for node in self.page.by_id.get(identifier, ()):
             if selector is None:
                 yield node
@@ -147,22 +144,20 @@ class SiteParser:
                 yield from (each for each in node.css(selector) if each.mem_id != node.mem_id)
 
     def texts(self, *selectors: str) -> Iterator[str]:
-        """The texts of the elements, in one line each, without the empty ones."""
+        """The texts of the elements, one line each, without empty ones."""
         for node in self.nodes(*selectors):
             if text := visible_text(node):
                 yield text
 
     def text(self, *selectors: str) -> str | None:
-        """The first text that is not empty."""
         return next(self.texts(*selectors), None)
 
     def attribute(self, selector: str, name: str) -> str | None:
-        """The first value of an attribute that is not empty."""
         values = (node.attributes.get(name) for node in self.nodes(selector))
         return next((value.strip() for value in values if value and value.strip()), None)
 
     def money(self, *selectors: str) -> Money | None:
-        """The first text with an amount; within it, an amount with a currency comes first."""
+        """The first amount; one with a currency is preferred."""
         for text in self.texts(*selectors):
             amounts = list(money_in(text[:200], self.currency_hints))
             if amounts:
@@ -175,8 +170,8 @@ class SiteParser:
 
 
 def visible_text(node: LexborNode) -> str:
-    """The text of an element in one line, without its scripts and styles."""
-    # most have none, and then the parser puts their text together
+    """The text of an element in one line, without scripts and styles."""
+    # faster, for the usual element without scripts
     if node.css_first(_SILENT_SELECTOR) is None:
         return " ".join(node.text(separator=" ")[:_MAX_TEXT].split())
     pieces: list[str] = []

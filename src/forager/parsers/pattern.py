@@ -44,7 +44,7 @@ class UrlPattern:
 
     @property
     def weight(self) -> int:
-        """How much it says: of two patterns that fit, the heavier one is meant."""
+        """The specificity: of two matching patterns, the more specific one is used."""
         return len(self.written.replace("*", ""))
 
     def matches(self, url: str) -> bool:
@@ -62,7 +62,7 @@ class UrlPattern:
             return True
         if not self.host.endswith(ANY_SUFFIX):
             return _is_below(host, self.host)
-        # only a public suffix may stand for the star: shop.example.net is no shop.*
+        # only a public suffix may replace the star: shop.example.net does not match shop.*
         suffix = registrable_domain(host).partition(".")[2]
         return bool(suffix) and _is_below(host, f"{self.host.removesuffix(ANY_SUFFIX)}.{suffix}")
 
@@ -72,7 +72,7 @@ def _is_port(text: str) -> bool:
 
 
 def _port_of(url: str, host: str) -> int | None:
-    """The port that a URL names, or that its scheme stands for."""
+    """The port of a URL, or the default port of its scheme."""
     written = host[len(host_name(host)) + 1 :]
     return int(written) if written else _DEFAULT_PORTS.get(url.partition(":")[0])
 
@@ -85,7 +85,7 @@ _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,5}", re.ASCII)
 
 
 def version_key(version: object) -> tuple[int, ...]:
-    """What versions are ordered by; InvalidInput for what is none."""
+    """The sort key of a version; raises InvalidInput if it is not valid."""
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise InvalidInput(
             f"{version!r} is not a version of a parser", hint="Write numbers and dots: 1, 1.2"
@@ -98,13 +98,13 @@ def newest(versions: Iterable[str]) -> str:
 
 
 GENERIC_NAME = "generic"
-# goes up whenever the same page may be read differently than before
+# incremented whenever the same page may be read differently
 GENERIC_VERSION = "5"
 
 
 @dataclass(frozen=True, slots=True)
 class VersionRate:
-    """How a version does at a domain: among its newest pages, and in the last seven days."""
+    """The results of a version for a domain: of its newest pages, and of seven days."""
 
     domain: str
     parser: str

@@ -19,7 +19,7 @@ GROUP = "forager.parsers"
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One version of one parser, and the package or module it came from."""
+    """One version of a parser, and its package or module."""
 
     parser: type[SiteParser]
     origin: str
@@ -27,14 +27,14 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class BrokenPlugin:
-    """Something that should have been a parser."""
+    """A parser that could not be loaded."""
 
     origin: str
     reason: str
 
 
 def installed_plugins() -> Iterator[Plugin | BrokenPlugin]:
-    """The parsers of all installed packages, in a settled order."""
+    """The parsers of all installed packages, in a fixed order."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         yield from _plugins_of(_origin(entry), entry.load)
 

@@ -21,30 +21,18 @@ from forager.parsers.store.rates import DomainRate, ParseCount, ParserRate
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent
 
-__all__ = [
-    "GOOD_OUTCOMES",
-    "DomainRate",
-    "ParseCount",
-    "ParserRate",
-    "VersionRate",
-    "check_rates",
-    "count_parses",
-    "degraded_domains",
-    "list_rates",
-    "parser_rates",
-    "share",
-]
+__all__ = ["DomainRate", "ParseCount", "ParserRate", "VersionRate", "share"]
 
-# Suspect pages are not good: a redesigned shop shows up as values that violate rules, are refused,
-# or are found by the generic extraction only.
+# suspect pages are not good: a redesign of a shop causes values that violate rules, are rejected,
+# or are supplied by the generic extraction
 GOOD_OUTCOMES = ("ok",)
 RECENT = 100
-# fewer pages in the rest of the week say nothing about what is usual
+# fewer pages in the rest of the week are not representative
 LEAST_EARLIER = 20
 
 
 async def count_parses(connection: Connection, counts: Sequence[ParseCount]) -> None:
-    """Add what a batch of pages came to; part of the transaction that writes its products."""
+    """Count the outcomes of a batch, in the transaction that writes its products."""
     if summed := _summed(counts):
         await store.add_counts(connection, summed)
 
@@ -76,7 +64,6 @@ async def check_rates(
 
 
 async def degraded_domains(database: Database, settings: Settings) -> list[DomainRate]:
-    """Domains that raised an alert in the last seven days and have not recovered."""
     async with database.connection() as connection:
         alerted = await store.select_alerted(connection, EventKind.PARSER_DEGRADED)
         return await _degraded(connection, alerted, settings)
@@ -102,7 +89,7 @@ def _is_degraded(rate: DomainRate, settings: Settings) -> bool:
 
 
 async def _may_alert(connection: Connection, domain_id: int, pause: timedelta) -> bool:
-    """Two workers may see the same drop: the lock stops the second one, the event a later one."""
+    """The lock stops another worker that sees the same drop now, the event a later one."""
     kind = EventKind.PARSER_DEGRADED
     return await store.hold_alert(connection, domain_id) and not await store.has_event_since(
         connection, kind, domain_id, pause
@@ -120,13 +107,10 @@ def _alert(rate: DomainRate) -> NewEvent:
     return NewEvent(EventKind.PARSER_DEGRADED, None, rate.domain_id, payload)
 
 
-# --- looking -------------------------------------------------------------------------------------
-
-
 async def list_rates(
     database: Database, *, domain: str | None = None, cursor: str | None = None, limit: int = 100
 ) -> Page[VersionRate]:
-    """How each version does at each domain: its part of the last 100 pages, and seven days."""
+    """The rates of each version and domain: of the last 100 pages, and of seven days."""
     check_limit(limit)
     async with database.connection() as connection:
         rows = await store.select_version_rates(
@@ -154,7 +138,6 @@ def _place(cursor: str) -> tuple[str, str, str, str]:
 async def parser_rates(
     database: Database, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], ParserRate]:
-    """How these versions do over all domains."""
     rows = await database.run(
         store.select_parser_rates, versions, recent=RECENT, good=GOOD_OUTCOMES
     )

@@ -26,7 +26,6 @@ MAX_TRACE = 20_000
 
 
 def read(request: Mapping[str, Any], body: bytes) -> dict[str, Any]:
-    """Read a page with the requested versions."""
     began = time.perf_counter()
     page = open_page(body, request["url"], request["content_type"])
     return {
@@ -57,7 +56,7 @@ def _parse(page: ProductPage, versions: Mapping[str, str], place: LearnedPlace) 
 
 
 def used_parser(url: str, versions: Mapping[str, str]) -> tuple[str, str]:
-    """Name and version of the parser that reads pages of a URL."""
+    """Name and version of the parser for a URL."""
     name = chosen_parser(url, versions)
     parser = registry().in_version(name, versions.get(name))
     return name, GENERIC_VERSION if parser is None else parser.version

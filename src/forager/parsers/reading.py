@@ -26,35 +26,35 @@ MODULE = "forager.parsers.reader"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one version of one parser made of a page; without a product, why not."""
+    """The result of one parser version for a page; without a product, the error."""
 
     parser: str
     version: str
     product: Product | None
     error: str | None
-    # see `ParsedProduct`
+    # fields whose method failed, and those that the generic extraction supplied
     problems: tuple[FieldProblem, ...] = ()
     fallbacks: tuple[str, ...] = ()
     language: str | None = None
-    # the URL that the page calls its own
+    # of the canonical link
     canonical: str | None = None
     seconds: float = 0.0
-    # a limit of the process: time, memory, or its life
+    # a limit of the process was exceeded, or it died
     broke: bool = False
-    # of an exception that the parser raised
+    # of an exception in the parser
     stack_trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a page says, by the version that counts and by one on trial."""
+    """The results of the active version and of a canary."""
 
     active: Parsed
     canary: Parsed | None
 
 
 class ReadingPool:
-    """A page that breaks a limit is one that cannot be read; its process is replaced."""
+    """A page that exceeds a limit fails; its process is replaced."""
 
     def __init__(self, settings: Settings) -> None:
         limits = SandboxLimits.of_pages(settings)
@@ -75,7 +75,7 @@ class ReadingPool:
         await self._sandboxes.close()
 
     async def parse(self, page: Page, versions: Mapping[str, str]) -> Parsed:
-        """Never raises for what a page or a parser does."""
+        """Parse a page; never raises an error because of a page or a parser."""
         header: dict[str, Any] = {
             "url": scalar_values(page.url),
             "content_type": page.content_type,
@@ -97,7 +97,7 @@ class ReadingPool:
 def tried_versions(
     url: str, active: Mapping[str, str], canary: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
-    """The versions of a second reading; None where none on trial would read pages of the URL."""
+    """The versions for a canary's reading; None if no canary applies to the URL."""
     if not canary:
         return None
     versions = {**active, **canary}

@@ -20,7 +20,7 @@ from forager.parsers.parser import FieldProblem, SiteParser
 from forager.parsers.pattern import GENERIC_NAME, GENERIC_VERSION, version_key
 from forager.parsers.plugins import BrokenPlugin, Plugin, installed_plugins, named_plugins
 
-# in place of a version: pages of this parser are read generically
+# instead of a version: pages of this parser are read generically
 BYPASSED = "bypassed"
 
 
@@ -41,8 +41,6 @@ class ParsedProduct:
 
 @dataclass(frozen=True, slots=True)
 class ParserVersion:
-    """One version of one parser, as people see it."""
-
     name: str
     version: str
     patterns: tuple[str, ...]
@@ -51,7 +49,7 @@ class ParserVersion:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Parsers by name and version, oldest first. What could not be loaded is in `broken`."""
+    """Parsers by name and version, oldest first; `broken` ones could not be loaded."""
 
     plugins: Mapping[str, dict[str, Plugin]]
     broken: tuple[BrokenPlugin, ...] = ()
@@ -72,7 +70,7 @@ class Registry:
         return chosen
 
     def in_version(self, name: str, version: str | None) -> type[SiteParser] | None:
-        """The class; in its newest version if the requested one is not installed here."""
+        """The class; the newest version if the requested one is not installed."""
         versions = self.plugins.get(name)
         if not versions:
             return None
@@ -81,7 +79,7 @@ class Registry:
         return versions[version].parser
 
     def versions(self, name: str) -> tuple[str, ...]:
-        """All of one name, oldest first; empty where there is no such parser."""
+        """The versions of a parser, oldest first; empty for an unknown one."""
         if name == GENERIC_NAME:
             return (GENERIC_VERSION,)
         return tuple(self.plugins.get(name, ()))
@@ -93,7 +91,7 @@ def _rank(parser: type[SiteParser], url: str) -> tuple[int, int] | None:
 
 
 def build_registry(modules: Iterable[str] = ()) -> Registry:
-    """Import everything that offers parsers; what breaks is left out, and said in `broken`."""
+    """Load all parsers; those that fail are in `broken`."""
     plugins: dict[str, dict[str, Plugin]] = {}
     broken: list[BrokenPlugin] = []
     with prints_aside:
@@ -122,8 +120,6 @@ def _add(plugins: dict[str, dict[str, Plugin]], plugin: Plugin) -> BrokenPlugin 
     )
 
 
-# --- the parsers of this process -----------------------------------------------------------------
-
 _modules: tuple[str, ...] = ()
 
 
@@ -135,7 +131,7 @@ def load_parsers(modules: Iterable[str] = ()) -> Registry:
 
 
 def loaded_modules() -> tuple[str, ...]:
-    """What another process must load to have the same parsers."""
+    """The modules that another process must load to have the same parsers."""
     return _modules
 
 
@@ -149,12 +145,10 @@ def _registry(modules: tuple[str, ...]) -> Registry:
 
 
 def installed_versions() -> dict[str, list[str]]:
-    """The versions of each parser in this process."""
     return {name: list(versions) for name, versions in registry().plugins.items()}
 
 
 def all_parsers() -> list[ParserVersion]:
-    """Every version of every parser, by name, oldest first."""
     known = registry()
     found = [
         ParserVersion(name, version, plugin.parser.patterns, plugin.origin)
@@ -166,7 +160,7 @@ def all_parsers() -> list[ParserVersion]:
 
 
 def find(name: str, version: str | None = None) -> str:
-    """The requested version, or the newest; NotFound names the installed ones."""
+    """The requested version, or the newest one."""
     versions = registry().versions(name)
     if not versions:
         raise NotFound(
@@ -182,7 +176,6 @@ def find(name: str, version: str | None = None) -> str:
 
 
 def chosen_parser(url: str, versions: Mapping[str, str] | None = None) -> str:
-    """The name of the parser that reads pages of this (normalised) URL, in these versions."""
     return registry().chosen(url, versions)
 
 
@@ -218,7 +211,7 @@ def _without(product: Product, absent: tuple[FieldName, ...]) -> Product:
 
 
 class PrintsAside:
-    """While any thread is inside, prints go to standard error."""
+    """Redirects prints of all threads to standard error."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -17,18 +17,9 @@ from forager.parsers.store import rollouts as store
 from forager.parsers.store.rollouts import Rollout
 from forager.settings import Settings
 
-__all__ = [
-    "Rollout",
-    "RolloutPlan",
-    "Rollouts",
-    "end_trial",
-    "load_plan",
-    "roll_back",
-    "roll_out",
-    "workers_without",
-]
+__all__ = ["Rollout"]
 
-# how long a worker uses a plan before it reads it again
+# how long a worker caches the plan
 REFRESH_SECONDS = 3.0
 
 
@@ -62,7 +53,7 @@ class RolloutPlan:
         return active, canary or None
 
     def active_version(self, parser: str) -> str | None:
-        """The version that counts here; None where there is no such parser."""
+        """The active version; None for an unknown parser."""
         versions = registry().versions(parser)
         decided = self.rollouts.get(parser)
         if decided is not None and (decided.active_version in versions or not versions):
@@ -70,7 +61,7 @@ class RolloutPlan:
         return versions[-1] if versions else None
 
     def undecided(self) -> dict[str, str]:
-        """Installed parsers without a decision, in the version that counts for them."""
+        """Installed parsers without a decision, with their newest version."""
         return {
             name: registry().versions(name)[-1]
             for name in registry().plugins
@@ -79,14 +70,14 @@ class RolloutPlan:
 
 
 def _is_in_share(rollout: Rollout, task_id: int) -> bool:
-    # a larger share keeps the tasks that were in the smaller one
+    # a larger share includes the tasks of a smaller one
     key = f"{rollout.parser} {rollout.canary_version} {task_id}".encode()
     place = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) / 2**64
     return place < (rollout.canary_share or 0.0)
 
 
 class Rollouts:
-    """The plan as a worker knows it: at most a few seconds old."""
+    """The cached plan of a worker."""
 
     def __init__(self, *, refresh: float = REFRESH_SECONDS) -> None:
         self._refresh = refresh
@@ -101,7 +92,7 @@ class Rollouts:
         return self._plan
 
     async def _load(self, database: Database) -> RolloutPlan:
-        """Pin the versions that a worker starts with: installing a newer one changes nothing."""
+        """Load the plan, and pin undecided versions: installing a newer one changes nothing."""
         plan = await load_plan(database)
         if undecided := plan.undecided():
             await database.run(store.pin_versions, undecided)
@@ -114,13 +105,10 @@ async def load_plan(database: Database) -> RolloutPlan:
     return RolloutPlan({row.parser: row for row in rows})
 
 
-# --- deciding ------------------------------------------------------------------------------------
-
-
 async def workers_without(
     database: Database, settings: Settings, versions: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[str, ...]]:
-    """By version of a parser: the running workers for tasks that do not have it installed."""
+    """The running workers that lack each of these parser versions."""
     rows = await database.run(select_without_parsers, versions, stale_after=settings.stale_after)
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for parser, version, worker in rows:
@@ -157,7 +145,7 @@ async def roll_out(
 def _made_active(known: Rollout | None, parser: str, version: str) -> Rollout:
     before = known.active_version if known else find(parser)
     if before == version:
-        # deciding it twice must not lose the way back
+        # repeating a decision must not lose the previous version
         return Rollout(parser, version, known.previous_version if known else None)
     return Rollout(parser, version, previous_version=before)
 
@@ -173,7 +161,7 @@ def _tried(known: Rollout | None, parser: str, version: str, share: float) -> Ro
 
 
 def _newest_other(parser: str, version: str) -> str:
-    """What counted until a new version was installed."""
+    """The version that was active until a new one was installed."""
     others = [each for each in registry().versions(parser) if each != version]
     if not others:
         raise NotAllowed(
@@ -199,7 +187,7 @@ async def roll_back(database: Database, parser: str) -> Rollout:
 
 
 async def end_trial(connection: Connection, parser: str, version: str) -> Rollout | None:
-    """In the caller's transaction, what counts after the trial; None if it is not on."""
+    """End a trial in the transaction of the caller; None if it is not running."""
     known = await store.lock_rollout(connection, parser)
     if known is None or known.canary_version != version:
         return None
@@ -210,7 +198,7 @@ def _undone(known: Rollout) -> Rollout:
     if known.canary_version is not None:
         return replace(known, canary_version=None, canary_share=None)
     assert known.previous_version is not None
-    # workers replace a version that is not installed by the newest, the one to get rid of
+    # workers would replace a missing version by the newest, which is to be rolled back
     find(known.parser, known.previous_version)
     return Rollout(known.parser, known.previous_version)
 

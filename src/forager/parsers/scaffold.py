@@ -15,7 +15,7 @@ from forager.parsers.parser import PARSER_NAME
 from forager.parsers.pattern import UrlPattern
 from forager.parsers.registry import parse_product
 
-# what a first fixture says; long texts and lists would only hide it
+# the fields of a first fixture, without long texts and lists
 _EXPECTED = (
     "name", "price", "list_price", "currency", "availability", "rating", "review_count", "brand",
     "category", "sku", "gtin", "mpn",
@@ -43,8 +43,6 @@ class {class_name}(SiteParser):
 
 @dataclass(frozen=True, slots=True)
 class SavedPage:
-    """A page to begin with."""
-
     url: str
     body: bytes
     content_type: str | None = None
@@ -52,7 +50,7 @@ class SavedPage:
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """What was written, and what to put into the package's pyproject.toml."""
+    """The written files, and the entry for pyproject.toml."""
 
     module: Path
     fixture: Path | None
@@ -74,7 +72,7 @@ def write_parser(
     )
     write_new(path, source.encode())
     fixture = write_first_fixture(name, folder, page) if page else None
-    # the module and not the class: later versions in it are found as well
+    # the module, not the class, so that later versions in it are found as well
     entry = f'[project.entry-points."forager.parsers"]\n{name} = "{module}"'
     return Scaffold(path, fixture.path if fixture else None, entry)
 
@@ -97,7 +95,7 @@ def _check(name: str, patterns: tuple[str, ...], page: SavedPage | None) -> None
 
 
 def write_first_fixture(name: str, folder: Path, page: SavedPage) -> Fixture:
-    """The page, and what is read from it today: correct it, then write methods until it fits."""
+    """Write a page with its current values, which a developer corrects."""
     content_type = page.content_type or "text/html; charset=utf-8"
     found = to_plain(parse_product(open_page(page.body, page.url, content_type)).product)
     given = {

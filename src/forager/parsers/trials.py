@@ -21,18 +21,16 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 
 log = get_logger("parsers")
 
-# a limit of their process that is broken so often in a row ends the trial
+# exceeding a limit this often in a row ends the trial
 MOST_BREAKS = 3
-# readings of trials that may be inside one process: no more than these are lost beside
+# canary readings in progress per process
 PER_PROCESS = 2
 
-# parser, version, and when its trial was decided: to decide it again is a new trial
+# parser, version, and the time of the decision: a repeated decision is a new trial
 Trial = tuple[str, str, datetime | None]
 
 
 class Trials:
-    """The trials of one worker."""
-
     def __init__(self, database: Database, pool: ReadingPool) -> None:
         self._database = database
         self._pool = pool
@@ -86,12 +84,12 @@ class Trials:
         try:
             await suspend(self._database, parser, version, reason)
         except TROUBLE as error:
-            # this worker stops the trial all the same; others will meet the limit themselves
+            # this worker stops the trial in any case; others will notice the limit themselves
             log.warning("the end of a trial was not noted", parser=parser, reason=str(error))
 
 
 async def suspend(database: Database, parser: str, version: str, reason: str) -> bool:
-    """End a trial that breaks its limits, with an event; False if it was ended before."""
+    """End a trial that exceeds its limits, with an event; False if it had ended."""
     async with database.transaction() as connection:
         ended = await end_trial(connection, parser, version)
         if ended is None:

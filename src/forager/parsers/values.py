@@ -29,7 +29,7 @@ class NotUsable(ValueError):
 
 
 def usable(field: FieldName, value: Any, page: ProductPage) -> Any:
-    """The value as `Product` has it: texts are cleaned, and amounts, codes and links are read."""
+    """The value as `Product` stores it: cleaned and parsed."""
     kept = _READERS[field](value, page)
     if kept is None or kept == ():
         raise NotUsable(f"{str(value)[:80]!r} is no {field.replace('_', ' ')}")

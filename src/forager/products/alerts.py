@@ -28,7 +28,7 @@ from forager.products.store import alerts as store
 from forager.products.store import lists
 from forager.products.store.alerts import OfferKey, PastOffer
 
-# every one of them is evaluated with every changed offer
+# each is evaluated with every changed offer
 MAX_SELECTIONS = 1_000
 _STEP = Decimal("0.001")
 _IN_STOCK = frozenset([Availability.IN_STOCK, Availability.LIMITED])
@@ -73,14 +73,6 @@ class NewAlert:
 
 
 SELECTION = ("domain", "brand", "category", "gtin")
-
-
-@dataclass(frozen=True, slots=True)
-class Triggered:
-    """A rule that a new offer has triggered, with the payload of the event."""
-
-    product_id: int
-    payload: dict[str, Any]
 
 
 async def add_alert(database: Database, new: NewAlert) -> AlertRule:
@@ -163,13 +155,10 @@ def _selection(new: NewAlert) -> dict[str, Any]:
     return {name: getattr(new, name) for name in SELECTION if getattr(new, name) is not None}
 
 
-# --- evaluation ----------------------------------------------------------------------------------
-
-
 async def triggered_alerts(
     connection: Connection, offers: Mapping[OfferKey, Offer]
-) -> list[Triggered]:
-    """The rules that new offers trigger, evaluated before the offers enter the price history.
+) -> list[tuple[int, dict[str, Any]]]:
+    """The product and payload of each rule that new offers trigger, before they are stored.
 
     The caller has locked the products, so that no other transaction adds to their history.
     """
@@ -180,7 +169,7 @@ async def triggered_alerts(
     days = sorted({rule.days for rule in rules if rule.days is not None})
     past = await store.select_past_offers(connection, offers, days)
     spans = {length: place for place, length in enumerate(days)}
-    triggered: list[Triggered] = []
+    triggered: list[tuple[int, dict[str, Any]]] = []
     for rule in rules:
         place = None if rule.days is None else spans[rule.days]
         crossed = [
@@ -189,7 +178,7 @@ async def triggered_alerts(
         ]  # fmt: skip
         selected = set(await _selected(connection, rule, [product_id for product_id, _ in crossed]))
         triggered += [
-            Triggered(key[0], _payload(rule, offers[key], past[key]))
+            (key[0], _payload(rule, offers[key], past[key]))
             for key in crossed
             if key[0] in selected
         ]
@@ -221,7 +210,6 @@ def _crosses(rule: AlertRule, new: Offer, past: PastOffer, place: int | None) ->
 async def _selected(
     connection: Connection, rule: AlertRule, product_ids: Sequence[int]
 ) -> Iterable[int]:
-    """The products that the rule's selection matches."""
     if not product_ids or not rule.selection:
         return product_ids
     try:

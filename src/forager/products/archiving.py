@@ -6,12 +6,12 @@ import asyncio
 import io
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -39,7 +39,7 @@ FOLDER = "archived-products"
 # products in one file and one transaction
 BATCH = 500
 
-# an image's file may be gone by now: it is fetched again
+# the file of an image may have been deleted: it is fetched again
 _UNFETCHED_IMAGE: dict[str, Any] = {
     "status": "pending", "image_path": None, "content_hash": None, "fetched_at": None,
     "attempts": 0, "problem": None,
@@ -48,9 +48,9 @@ _UNFETCHED_IMAGE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How many products, prices and images went or came; `skipped` products stayed where they are.
+    """The number of products, prices and images that were archived or restored.
 
-    Those are there already, or another product has their URL, or their domain is gone.
+    `skipped` products exist already, or another product has their URL, or their domain is gone.
     """
 
     products: int
@@ -61,10 +61,8 @@ class Moved:
     files: tuple[str, ...]
 
 
-class Lock(Protocol):
-    """Finds the next products behind an id, and holds them."""
-
-    async def __call__(self, connection: Connection, *, after: int) -> list[int]: ...
+# locks the next products after an id
+Lock = Callable[..., Awaitable[list[int]]]
 
 
 def archive_folder(settings: Settings) -> Path:
@@ -92,7 +90,7 @@ async def archive_products(
 
 
 async def prepare_archiving(database: Database, settings: Settings) -> None:
-    """What leaves could not be copied to the lake later, if there is one."""
+    """Copy products to the lake, if there is one, before they are archived."""
     load_pyarrow("pyarrow")
     if read_manifest(lake_folder(settings)) is not None:
         await sync(database, settings)
@@ -106,7 +104,7 @@ async def archive_range(
     after: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Moved:
-    """Move what the lock finds behind an id, until it finds no more."""
+    """Archive the products after an id that the lock finds, until it finds no more."""
     counts: Counter[str] = Counter()
     files: list[str] = []
     while True:
@@ -156,7 +154,7 @@ def _moved(counts: Counter[str], skipped: int, files: Sequence[str]) -> Moved:
 async def _with_domains(
     connection: Connection, products: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Products whose domain is still there, and without their task if that is not."""
+    """Products whose domain exists; without their task if that does not."""
     domains = await store.select_known(connection, "domains", [p["domain_id"] for p in products])
     wanted = [p["crawl_task_id"] for p in products if p["crawl_task_id"] is not None]
     tasks = await store.select_known(connection, "crawl_tasks", wanted)
@@ -178,7 +176,7 @@ async def _insert(connection: Connection, table: str, rows: list[dict[str, Any]]
 
 
 async def _write(settings: Settings, rows: Sequence[Row]) -> str:
-    """Write a file where the archive is, in the object store or here, and read it back."""
+    """Write a file next to the archive, in the object store or locally, and read it back."""
     name = f"{datetime.now(UTC):%Y-%m-%d}-{rows[0].id:012}-{uuid4().hex[:8]}{SUFFIX}"
     data = await asyncio.to_thread(_serialize, rows)
     options = archive_options(settings)
@@ -239,10 +237,10 @@ def _unreadable(path: str, error: Exception) -> InvalidInput:
 log = get_logger("products")
 
 INTERVAL = 6 * 3600.0
-# bounds the wait for the first run, so that workers restarted every day archive as well
+# bounds the wait for the first run, so that it also happens if workers are restarted every day
 FIRST = 900.0
-# products that are looked at in one statement, and how many of those statements are one run:
-# the time of the last visit is in no index, which every visit would pay for
+# products that one statement checks, and statements of one run: the time of the last visit is in
+# no index, because every visit would have to update it
 RANGE = 20_000
 RANGES = 200
 
@@ -250,7 +248,7 @@ RANGES = 200
 class ProductArchiver:
     """Checks some products in each run, and continues after them in the next.
 
-    The position is lost in a restart: it starts at a random one, so that all have their turn.
+    A restart loses the position: a random first one gives all products their turn.
     """
 
     def __init__(
@@ -264,7 +262,7 @@ class ProductArchiver:
         self._is_prepared = False
 
     def services(self) -> list[Service]:
-        """Its service, unless archiving is switched off."""
+        """The service, unless archiving is disabled."""
         if self._settings.product_archive_after is None:
             return []
         return [
@@ -274,7 +272,7 @@ class ProductArchiver:
         ]
 
     async def run_once(self) -> int:
-        """Archive what is due among the next products; how many they were."""
+        """Archive the due ones of the next products; returns how many."""
         archived = 0
         self._is_prepared = False
         start = after = await self._anywhere() if self._after is None else self._after
@@ -303,8 +301,8 @@ class ProductArchiver:
     async def _archive(self, after: int, last: int) -> int:
         assert self._settings.product_archive_after is not None
         lock = partial(
-            store.lock_given_up,
-            seconds=self._settings.product_archive_after, limit=BATCH, until=last,
+            store.lock_unseen,
+            seconds=self._settings.product_archive_after, limit=BATCH, until=last, given_up=True,
         )  # fmt: skip
         async with self._database.transaction() as connection:
             if not await lock(connection, after=after):

@@ -16,7 +16,6 @@ from forager.hints import Hint, action
 from forager.images.files import open_image_files
 from forager.logs import get_logger
 from forager.products.store import audit as store
-from forager.products.store.audit import Found
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
 
@@ -36,15 +35,6 @@ class Concern(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What is looked for, and what it means if it is found."""
-
-    name: str
-    concern: Concern
-    meaning: str
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     check: str
     concern: Concern
@@ -55,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found; nothing is good."""
+    """The result of an audit; without findings the catalog is consistent."""
 
     at: datetime
     seconds: float
@@ -65,32 +55,29 @@ class Audit:
 
 _INTEGRITY, _STALENESS = Concern.INTEGRITY, Concern.STALENESS
 
-CHECKS = (
-    Check("products_without_task", _STALENESS, "products that no task keeps fresh any more"),
-    Check("tasks_without_domain", _INTEGRITY, "tasks whose domain does not exist"),
-    Check("completed_without_next_crawl", _INTEGRITY, "completed tasks that never become due"),
-    Check(
-        "dead_letters_of_living_tasks",
+CHECKS = {
+    "products_without_task": (_STALENESS, "products that no task keeps fresh any more"),
+    "tasks_without_domain": (_INTEGRITY, "tasks whose domain does not exist"),
+    "completed_without_next_crawl": (_INTEGRITY, "completed tasks that never become due"),
+    "dead_letters_of_living_tasks": (
         _INTEGRITY,
         "open dead letters whose task has not failed, or is gone",
     ),
-    Check("failed_without_dead_letter", _INTEGRITY, "failed tasks without a dead letter"),
-    Check(
-        "archive_segments_gone",
+    "failed_without_dead_letter": (_INTEGRITY, "failed tasks without a dead letter"),
+    "archive_segments_gone": (
         _INTEGRITY,
         "archive segments that tasks or extractions refer to, and that do not exist",
     ),
-    Check("images_without_file", _INTEGRITY, "images marked as stored without a file record"),
-    Check("products_not_seen", _STALENESS, "products not seen for three of their intervals"),
-    Check("tasks_overdue", _STALENESS, "tasks that have been due for more than an hour"),
-    Check("domains_that_fail", _STALENESS, "domains all of whose tasks have failed"),
-)
-PRICES = Check(
-    "prices_differ", _INTEGRITY, "products whose price is not the last one in their history"
-)
-FILES = Check(
-    "image_files_missing", _INTEGRITY, "images of a sample whose file is missing or cut off"
-)
+    "images_without_file": (_INTEGRITY, "images marked as stored without a file record"),
+    "products_not_seen": (_STALENESS, "products not seen for three of their intervals"),
+    "tasks_overdue": (_STALENESS, "tasks that have been due for more than an hour"),
+    "domains_that_fail": (_STALENESS, "domains all of whose tasks have failed"),
+    "prices_differ": (_INTEGRITY, "products whose price is not the last one in their history"),
+    "image_files_missing": (
+        _INTEGRITY,
+        "images of a sample whose file is missing or cut off",
+    ),
+}
 
 
 async def audit_catalog(database: Database, settings: Settings) -> Audit:
@@ -98,7 +85,7 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
     began = time.monotonic()
     at = await database.run(select_now)
     findings = [finding async for finding in _findings(database, settings)]
-    audit = Audit(at, time.monotonic() - began, len(CHECKS) + 2, findings)
+    audit = Audit(at, time.monotonic() - began, len(CHECKS), findings)
     payload = {
         "at": at,
         "seconds": round(audit.seconds, 3),
@@ -111,7 +98,6 @@ async def audit_catalog(database: Database, settings: Settings) -> Audit:
 
 
 async def last_audit(database: Database) -> Audit:
-    """The newest audit, from its event."""
     page = await list_events(database, kind=EventKind.AUDIT, limit=1)
     if not page.items:
         raise NotFound(
@@ -127,10 +113,9 @@ async def last_audit(database: Database) -> Audit:
 
 
 async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
-    """Audit the catalog if the last audit is a day old. Two at once are two events."""
-    async with database.connection() as connection:
-        if await store.was_audited(connection, seconds=EVERY):
-            return None
+    """Audit the catalog if the last audit is a day old."""
+    if await database.run(store.was_audited, seconds=EVERY):
+        return None
     audit = await audit_catalog(database, settings)
     for finding in audit.findings:
         log.warning("audit", check=finding.check, count=finding.count, why=finding.meaning)
@@ -138,21 +123,25 @@ async def audit_if_due(database: Database, settings: Settings) -> Audit | None:
 
 
 async def _findings(database: Database, settings: Settings) -> AsyncIterator[Finding]:
-    parameters = {"every": settings.recrawl_every, "late": LATE}
-    for check in CHECKS:
-        found = await database.run(store.find, check.name, examples=EXAMPLES, **parameters)
-        if found.count:
-            yield _finding(check, found)
-    for check, found in (
-        (PRICES, await _differing_prices(database)),
-        (FILES, await _missing_files(database, settings)),
-    ):
-        if found.count:
-            yield _finding(check, found)
+    for check, (concern, meaning) in CHECKS.items():
+        count, examples = await _find(database, settings, check)
+        if count:
+            yield Finding(check, concern, meaning, count, examples)
 
 
-async def _differing_prices(database: Database) -> Found:
-    """In pieces: a catalogue may be large, and no statement of ours is to take a minute."""
+async def _find(database: Database, settings: Settings, check: str) -> tuple[int, list[Any]]:
+    """The number of rows that are wrong, and some of them."""
+    if check == "prices_differ":
+        return await _differing_prices(database)
+    if check == "image_files_missing":
+        return await _missing_files(database, settings)
+    return await database.run(
+        store.find, check, examples=EXAMPLES, every=settings.recrawl_every, late=LATE
+    )
+
+
+async def _differing_prices(database: Database) -> tuple[int, list[Any]]:
+    """Check in chunks, so that no statement takes long in a large catalog."""
     wrong: list[int] = []
     count, after = 0, 0
     while True:
@@ -160,22 +149,15 @@ async def _differing_prices(database: Database) -> Found:
         count += len(found)
         wrong = (wrong + found)[:EXAMPLES]
         if last is None:
-            return Found(count, wrong)
+            return count, wrong
         after = last
 
 
-async def _missing_files(database: Database, settings: Settings) -> Found:
+async def _missing_files(database: Database, settings: Settings) -> tuple[int, list[Any]]:
     files = open_image_files(settings)
-    sample = await database.run(store.sample_images, IMAGE_SAMPLE)
     missing = []
-    for image_id, path, size in sample:
-        if await files.size(path) != size:
-            # it may have been dropped, with its file, since it was listed
-            async with database.connection() as connection:
-                if await store.is_stored(connection, image_id, path):
-                    missing.append(image_id)
-    return Found(len(missing), missing[:EXAMPLES])
-
-
-def _finding(check: Check, found: Found) -> Finding:
-    return Finding(check.name, check.concern, check.meaning, found.count, found.examples)
+    for image_id, path, size in await database.run(store.sample_images, IMAGE_SAMPLE):
+        # it may have been deleted, with its file, since it was listed
+        if await files.size(path) != size and await database.run(store.is_stored, image_id, path):
+            missing.append(image_id)
+    return len(missing), missing[:EXAMPLES]

@@ -58,7 +58,7 @@ class ProductContent:
 
 
 def offer_of(product: Product) -> Offer:
-    """What a checked product costs, as exactly as it is stored."""
+    """The offer of a checked product, rounded as it is stored."""
     return Offer(
         _rounded(product.price, _CENTS),
         _rounded(product.list_price, _CENTS),
@@ -68,7 +68,7 @@ def offer_of(product: Product) -> Offer:
 
 
 def content_of(product: Product, offer: Offer, variants: Sequence[PlainVariant]) -> ProductContent:
-    """The row of a checked product that has a name, at the offers that were decided on."""
+    """The row of a checked product with a name, with the decided offers."""
     return ProductContent(
         product_name=line(product.name, NAME_LENGTH) or "",
         description=text(product.description, DESCRIPTION_LENGTH),
@@ -87,32 +87,32 @@ def content_of(product: Product, offer: Offer, variants: Sequence[PlainVariant])
 
 
 def content_hash(content: ProductContent) -> bytes:
-    """SHA-256 of the content as JSON in one spelling: 9.9 and 9.90 are the same price."""
+    """SHA-256 of normalized JSON: 9.9 and 9.90 are the same price."""
     columns = {column.name: _spelled(getattr(content, column.name)) for column in fields(content)}
     return sha256(orjson.dumps(columns, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def variants_of(product: Product) -> list[PlainVariant]:
-    """The variants, cleaned; what cannot be an amount is left out."""
+    """Cleaned variants, without invalid amounts."""
     return [_variant(variant) for variant in product.variants[:MAX_VARIANTS]]
 
 
 def line(value: object, limit: int) -> str | None:
-    """A text as one line of at most `limit` characters; None for none."""
+    """A text as one line of at most `limit` characters; None if it is empty."""
     if not isinstance(value, str):
         return None
     return clip(collapse(readable(value[: limit * 8])), limit)[0].strip() or None
 
 
 def text(value: object, limit: int) -> str | None:
-    """A text with its line breaks, of at most `limit` characters; None for none."""
+    """A text with line breaks, of at most `limit` characters; None if it is empty."""
     if not isinstance(value, str):
         return None
     return clip(readable(value[: limit * 2]).strip(), limit)[0].strip() or None
 
 
 def _category(path: Iterable[object]) -> str | None:
-    """As many steps of the path as fit: half a step would be another category."""
+    """The path as far as it fits: half a step would be another category."""
     category = ""
     for step in path:
         name = line(step, CATEGORY_LENGTH)
@@ -161,12 +161,12 @@ def _json(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-# PostgreSQL's parser never makes a word that begins with it
+# PostgreSQL's parser never produces a word that begins with it
 _MARK = "§"
 
 
 def marks_of(config: str, sku: str | None, gtin: str | None) -> Iterator[str]:
-    """What its other words were made by, and its numbers as they are looked up."""
+    """Lexemes for the configuration and the codes of a product."""
     yield config_mark(config)
     if sku is not None:
         yield sku_mark(sku)
@@ -179,15 +179,15 @@ def config_mark(config: str) -> str:
 
 
 def sku_mark(sku: str) -> str:
-    """However it is written: in capitals or not."""
+    """A SKU, case-insensitive."""
     return f"{_MARK}sku:{sku.lower()}"
 
 
 def gtin_mark(gtin: str) -> str:
-    """A UPC, and the EAN and the GTIN-14 that are the same with zeros before it."""
+    """A UPC, or the EAN and GTIN-14 that equal it with leading zeros."""
     return f"{_MARK}gtin:{gtin.lstrip('0')}"
 
 
 def quoted(lexeme: str) -> str:
-    """A lexeme as it stands in a query."""
+    """A lexeme in the syntax of a query."""
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import BinaryIO
@@ -12,14 +12,14 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput
 from forager.products.filters import Filters
 from forager.products.offers import MAX_OFFERS
-from forager.products.price_history import PriceEntry, entry_of, percent
+from forager.products.price_history import PriceEntry, percent
 from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store import offers, prices
 from forager.row_files import Row, file_parts
 
-# products in memory at a time; fewer where each has several rows
+# products in memory at a time; fewer if each has several rows
 CHUNK = 1_000
 SMALL_CHUNK = 200
 
@@ -44,7 +44,7 @@ class ExportContent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What to write: products, or for each of them its price changes or its other offers."""
+    """The content of an export: products, or their price changes or other offers."""
 
     format: ExportFormat
     filters: Filters = NO_FILTERS
@@ -55,7 +55,6 @@ class Export:
     columns: tuple[str, ...] = ()
 
     def schema(self) -> dict[str, str]:
-        """The columns of the file, with their types."""
         if self.content is not ExportContent.PRODUCTS:
             return HISTORY_COLUMNS if self.content is ExportContent.HISTORY else OFFER_COLUMNS
         if not self.columns:
@@ -70,7 +69,6 @@ class Export:
 
 
 async def export_size(database: Database, wanted: Export) -> int:
-    """The number of products that an export covers."""
     async with database.connection() as connection:
         return await store.count_products(connection, await resolved(connection, wanted.filters))
 
@@ -111,7 +109,7 @@ async def _rows(
     limit = CHUNK if wanted.content is ExportContent.PRODUCTS else SMALL_CHUNK
     after = 0
     while True:
-        # a connection for each portion: the reader of the file may be slow
+        # one connection per chunk, because the reader of the file may be slow
         async with database.connection() as connection:
             filters = await resolved(connection, wanted.filters)
             products = await store.select_by_id(connection, filters, after=after, limit=limit)
@@ -130,14 +128,14 @@ async def _rows_of(
     by_id = {product.id: product for product in products}
     if wanted.content is ExportContent.HISTORY:
         records = await prices.select_histories(connection, list(by_id), since=wanted.since)
-        return [_named(by_id[r.product_id]) | _plain(entry_of(r)) for r in records]
+        return [_named(by_id[r.product_id]) | _plain(r) for r in records]
     if wanted.content is ExportContent.OFFERS:
         return await _offer_rows(connection, by_id)
     more = [name for name in wanted.schema() if name not in PRODUCT_COLUMNS]
     if not more:
         return [_plain(product) for product in products]
     details = await store.select_exported(connection, list(by_id), more)
-    # a product that was deleted in between is left out
+    # products that were deleted meanwhile are left out
     return [_plain(by_id[id_]) | row for id_, row in sorted(details.items())]
 
 
@@ -178,65 +176,41 @@ def _named(product: ListedProduct) -> Row:
     }
 
 
+_TYPES = {"int": "int64", "str": "string", "Decimal": "money", "datetime": "timestamp"}
 PRODUCT_COLUMNS = {
-    "id": "int64",
-    "url": "string",
-    "domain": "string",
-    "name": "string",
-    "price": "money",
-    "list_price": "money",
-    "currency": "string",
-    "availability": "string",
-    "rating": "rating",
-    "review_count": "int64",
-    "brand": "string",
-    "category": "string",
-    "sku": "string",
-    "gtin": "string",
-    "problems": "int64",
-    "created_at": "timestamp",
-    "updated_at": "timestamp",
-    "last_seen_at": "timestamp",
-    "price_changed_at": "timestamp",
-}
-ALL_COLUMNS = PRODUCT_COLUMNS | {
-    "mpn": "string",
-    "shop_product_id": "string",
-    "shop_variant_id": "string",
-    "final_url": "string",
-    "description": "string",
-    # as JSON
-    "variants": "string",
-    "problem_details": "string",
-    "evidence": "string",
-    "language": "string",
-    "parser": "string",
-    "parser_version": "string",
-    "task_id": "int64",
-}
-_NAMED_COLUMNS = {"product_id": "int64", "url": "string", "domain": "string", "name": "string"}
-OFFER_COLUMNS = _NAMED_COLUMNS | {
-    "gtin": "string",
-    "price": "money",
-    "currency": "string",
-    "availability": "string",
-    "offer_id": "int64",
-    "offer_url": "string",
-    "offer_domain": "string",
-    "offer_name": "string",
-    "offer_price": "money",
-    "offer_currency": "string",
-    "offer_availability": "string",
-    "offer_last_seen_at": "timestamp",
-    "matched_by": "string",
-    # how much more the other offer costs
-    "percent": "float64",
-}
-HISTORY_COLUMNS = _NAMED_COLUMNS | {
-    "price": "money",
-    "list_price": "money",
-    "currency": "string",
-    "availability": "string",
-    "percent": "float64",
-    "recorded_at": "timestamp",
-}
+    column.name: _TYPES[str(column.type).removesuffix(" | None")]
+    for column in fields(ListedProduct)
+} | {"rating": "rating"}
+ALL_COLUMNS = (
+    PRODUCT_COLUMNS
+    | dict.fromkeys(
+        (
+            "mpn", "shop_product_id", "shop_variant_id", "final_url", "description",
+            # as JSON
+            "variants", "problem_details", "evidence",
+            "language", "parser", "parser_version",
+        ),
+        "string",
+    )
+    | {"task_id": "int64"}
+)  # fmt: skip
+
+
+def _columns(*names: str, prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": PRODUCT_COLUMNS[name] for name in names}
+
+
+_NAMED_COLUMNS = {"product_id": "int64"} | _columns("url", "domain", "name")
+_OFFER = ("price", "currency", "availability")
+OFFER_COLUMNS = (
+    _NAMED_COLUMNS
+    | _columns("gtin", *_OFFER)
+    | _columns("id", "url", "domain", "name", *_OFFER, "last_seen_at", prefix="offer_")
+    # percent: how much more the other offer costs
+    | {"matched_by": "string", "percent": "float64"}
+)
+HISTORY_COLUMNS = (
+    _NAMED_COLUMNS
+    | _columns("price", "list_price", "currency", "availability")
+    | {"percent": "float64", "recorded_at": "timestamp"}
+)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from types import NoneType
 
 import orjson
 
-from forager.db.cursor import unknown_cursor
+from forager.db.cursor import LARGEST_ID, decode_values, encode_values, unknown_cursor
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
 from forager.extract.product.wording import gtin_of
 from forager.extract.text import collapse, storable
 from forager.products.content import CATEGORY_SEPARATOR
-
-MAX_CURSOR = 10_000
-_LARGEST_ID = 2**63 - 1
 
 
 class Order(StrEnum):
@@ -35,7 +30,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What must hold of a product; what is not set, or empty, does not matter."""
+    """Conditions on products; those that are None or empty do not apply."""
 
     min_price: Decimal | None = None
     max_price: Decimal | None = None
@@ -51,12 +46,12 @@ class Filters:
     has_problems: bool | None = None
     sku: str | None = None
     gtin: str | None = None
-    # those that `domain` means, once that was looked up
+    # the ids of `domain`, once it was looked up
     domain_ids: tuple[int, ...] = ()
 
 
 def checked(filters: Filters) -> Filters:
-    """Filters that PostgreSQL understands, or an error that says which one is wrong."""
+    """Normalized filters; raises an error for one that is not valid."""
     for name in ("min_price", "max_price", "min_rating"):
         _check_amount(name, getattr(filters, name))
     low, high = filters.min_price, filters.max_price
@@ -84,12 +79,12 @@ def _check_amount(name: str, value: Decimal | None) -> None:
 
 
 def _text(value: str | None) -> str | None:
-    """What a person typed; a name that is too long for any product simply finds none."""
+    """A text from a user, cut to a length that no name has."""
     return None if value is None else collapse(storable(value))[:1000]
 
 
 def _path(value: str | None) -> str | None:
-    """A category as it is stored, however the steps were set apart."""
+    """A category as it is stored, with one separator between its steps."""
     steps = [step.strip() for step in (_text(value) or "").split(">")]
     return CATEGORY_SEPARATOR.join(filter(None, steps)) or None
 
@@ -103,43 +98,27 @@ def _gtin(value: str) -> str:
     return gtin
 
 
-# --- cursors ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The last row of a page: the value it was ordered by, and its id."""
+    """The last row of a page: the value that it is ordered by, and its id."""
 
     value: datetime | Decimal | str | float | None
     id: int
 
 
-_KINDS: dict[str, Any] = {
-    "t": datetime.fromisoformat,
-    "d": Decimal,
-    "s": str,
-    "f": float.fromhex,
-    "n": lambda _: None,
-}
-
-
 def encode_place(place: Place, *question: object) -> str:
-    """An opaque text, good for the same question only."""
-    content = (_digest(question), *_spelled(place.value), place.id)
-    return base64.urlsafe_b64encode(orjson.dumps(content)).decode().rstrip("=")
+    """A cursor that is valid for the same question only."""
+    value = None if place.value is None else str(place.value)
+    return encode_values(_digest(question), value, place.id)
 
 
 def decode_place(cursor: str, *question: object, kinds: tuple[type, ...]) -> Place:
     """The place that a list gave for this question; its value is of one of these types."""
-    try:
-        if len(cursor) > MAX_CURSOR:
-            raise ValueError("too long")
-        padded = cursor + "=" * (-len(cursor) % 4)
-        digest, kind, value, row_id = orjson.loads(base64.urlsafe_b64decode(padded.encode()))
-        place = Place(_KINDS[kind](value), _row_id(row_id))
-        _check_value(place.value, kinds)
-    except (ValueError, TypeError, KeyError, OverflowError, InvalidOperation, binascii.Error):
-        raise unknown_cursor() from None
+    match decode_values(cursor):
+        case [str(digest), str() | None as text, int(row_id)] if 0 <= row_id <= LARGEST_ID:
+            place = Place(_value(text, kinds), row_id)
+        case _:
+            raise unknown_cursor()
     if digest != _digest(question):
         raise InvalidInput(
             "the cursor belongs to another list",
@@ -148,30 +127,22 @@ def decode_place(cursor: str, *question: object, kinds: tuple[type, ...]) -> Pla
     return place
 
 
-def _spelled(value: object) -> tuple[str, str]:
-    if isinstance(value, datetime):
-        return "t", value.isoformat()
+def _value(text: str | None, kinds: tuple[type, ...]) -> datetime | Decimal | str | float | None:
+    if text is None:
+        if NoneType in kinds:
+            return None
+        raise unknown_cursor()
+    parse = datetime.fromisoformat if kinds[0] is datetime else kinds[0]
+    try:
+        value = parse(text)
+    except (ValueError, OverflowError, InvalidOperation):
+        raise unknown_cursor() from None
+    is_naive = isinstance(value, datetime) and value.tzinfo is None
+    is_bad = isinstance(value, str) and storable(value) != value
     if isinstance(value, Decimal):
-        return "d", str(value)
-    if isinstance(value, float):
-        return "f", value.hex()
-    return ("n", "") if value is None else ("s", str(value))
-
-
-def _check_value(value: object, kinds: tuple[type, ...]) -> None:
-    if not isinstance(value, kinds):
-        raise ValueError("a place in another order")
-    if isinstance(value, datetime) and value.tzinfo is None:
-        raise ValueError("no time zone")
-    if isinstance(value, Decimal) and not (value.is_finite() and abs(value) < Decimal("1e11")):
-        raise ValueError("no price")
-    if isinstance(value, str) and storable(value) != value:
-        raise ValueError("no text")
-
-
-def _row_id(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value <= _LARGEST_ID:
-        raise ValueError("not an id of ours")
+        is_bad = not (value.is_finite() and abs(value) < Decimal("1e11"))
+    if is_naive or is_bad:
+        raise unknown_cursor()
     return value
 
 
@@ -182,7 +153,6 @@ def _digest(question: Sequence[object]) -> str:
 
 def _plain(part: object) -> object:
     if isinstance(part, Filters):
-        # a list continues although a new host of the domain was added
         names = [field.name for field in fields(part) if field.name != "domain_ids"]
         return [getattr(part, name) for name in names]
     return part

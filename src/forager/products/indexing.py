@@ -1,12 +1,11 @@
 """Products as entries of a search engine, and queries for them.
 
-Whatever it offers, PostgreSQL looks at again: a filter here only keeps out what cannot fit.
+PostgreSQL checks every candidate again: a filter here only removes products that cannot match.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +21,7 @@ from forager.products.filters import Filters
 from forager.products.store import lists as store
 from forager.products.store.lists import IndexedProduct, Question
 
-# an engine's times are less exact
+# the precision of times in an engine
 TIME_STEP = timedelta(seconds=1)
 KEY_LENGTH = 500
 
@@ -72,29 +71,18 @@ INDEXED_PRODUCTS = Kind(
 )
 
 
-# --- asking ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What an index offers for one question."""
-
-    view: View
-    question: Question
-    filters: Filters
-
-    async def find(self, *, start: int, size: int) -> list[int]:
-        """Ids of products that may fit, the best first."""
-        query = {
-            "bool": {
-                "must": [engine_query(self.question.match, "words")],
-                "filter": list(_filters(self.filters)),
-            }
+async def candidates(
+    view: View, question: Question, filters: Filters, *, start: int, size: int
+) -> list[int]:
+    """Ids of products that may match, the best first."""
+    query = {
+        "bool": {
+            "must": [engine_query(question.match, "words")],
+            "filter": list(_filters(filters)),
         }
-        found = await self.view.engine.find(
-            self.view.index, query, ("product_id",), start=start, size=size
-        )
-        return [product_id for (product_id,) in found]
+    }
+    found = await view.find(query, ("product_id",), start=start, size=size)
+    return [product_id for (product_id,) in found]
 
 
 def _filters(filters: Filters) -> Iterator[dict[str, Any]]:

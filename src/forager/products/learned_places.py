@@ -16,7 +16,7 @@ from forager.errors import DatabaseUnavailable
 from forager.extract.product.places import LearnedPlace
 from forager.products.store.records import ShownPrice, select_shown_prices
 
-# recent pages that decide about a path, and that a worker searches for one between two looks
+# recent pages that decide about a path, and pages that are searched between two updates
 WINDOW = 20
 MIN_PAGES = 3
 MIN_SHARE = 0.75
@@ -27,7 +27,6 @@ MAX_DOMAINS = 100_000
 
 
 def learned_path(shown: Sequence[ShownPrice]) -> str | None:
-    """The path on which recent pages agree."""
     votes = Counter(each.place for each in shown if each.place)
     for path, count in votes.most_common(1):
         prices = {each.price for each in shown if each.place == path}
@@ -37,7 +36,7 @@ def learned_path(shown: Sequence[ShownPrice]) -> str | None:
 
 
 class LearnedPlaces:
-    """The places of the domains that this worker reads, the most recently used ones."""
+    """Cached places of the most recently used domains."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,7 +45,7 @@ class LearnedPlaces:
     async def place_in(self, domain_id: int) -> LearnedPlace:
         until, path, searches = self._known.pop(domain_id, (float("-inf"), None, 0))
         is_time = until <= local_time()
-        # pages that are read meanwhile use what was known before
+        # pages that are read meanwhile use the known path
         self._keep(domain_id, local_time() + LOOK_EVERY if is_time else until, path, searches - 1)
         if is_time:
             try:

@@ -53,7 +53,7 @@ def unknown_product(which: str) -> NotFound:
 
 
 async def find_image(database: Database, product_id: int, position: int) -> StoredImage:
-    """The image at a place of a product's page, if its file is stored."""
+    """A stored image of a product by its position."""
     found = await database.run(image_store.select_stored, product_id, position)
     if found is None:
         raise NotFound(
@@ -64,7 +64,6 @@ async def find_image(database: Database, product_id: int, position: int) -> Stor
 
 
 async def thumbnails(database: Database, product_ids: Sequence[int]) -> dict[int, int]:
-    """The position of the first stored image of each product that has one."""
     return await database.run(image_store.select_thumbnails, product_ids)
 
 
@@ -73,6 +72,5 @@ async def read_image(settings: Settings, image: StoredImage) -> bytes:
 
 
 async def image_of(database: Database, settings: Settings, which: str, position: int) -> bytes:
-    """The file of an image of a product that is named by its id or URL."""
     product_id = await database.run(find_product, which)
     return await read_image(settings, await find_image(database, product_id, position))

@@ -18,14 +18,13 @@ from forager.products.record import ListedProduct
 from forager.products.store import lists
 from forager.products.store import offers as store
 
-# offers of one article that are compared
 MAX_OFFERS = 200
 _UNAVAILABLE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
 
 @dataclass(frozen=True, slots=True)
 class ShopOffer:
-    """One offer of an article. `percent`: how much more than the cheapest in this currency."""
+    """One offer of an article. `percent`: above the cheapest in this currency."""
 
     product_id: int
     url: str
@@ -58,7 +57,7 @@ async def compare_offers(database: Database, which: str) -> list[ShopOffer]:
 
 
 async def _matched(connection: Connection, which: str) -> dict[int, str | None]:
-    """The named products, and by what others were matched to them."""
+    """The requested products, and the others with the criterion of their match."""
     gtin = gtin_of(which.strip())
     named = (
         await store.select_with_gtin(connection, gtin, limit=MAX_OFFERS) if gtin is not None else []
@@ -84,7 +83,7 @@ async def _product(connection: Connection, which: str, gtin: str | None) -> int:
 
 
 def _cheapest(products: Iterable[ListedProduct]) -> dict[str | None, Decimal]:
-    """The lowest price by currency, of offers that can be bought if there are any."""
+    """The lowest price by currency, preferably of offers that can be bought."""
     cheapest: dict[str | None, Decimal] = {}
     priced = [each for each in products if each.price is not None]
     available = [each for each in priced if each.availability not in _UNAVAILABLE]
@@ -98,21 +97,12 @@ def _cheapest(products: Iterable[ListedProduct]) -> dict[str | None, Decimal]:
 def _offer(
     product: ListedProduct, matched_by: str | None, cheapest: dict[str | None, Decimal]
 ) -> ShopOffer:
+    shared = {*ShopOffer.__slots__} & {*ListedProduct.__slots__}
     return ShopOffer(
         product_id=product.id,
-        url=product.url,
-        domain=product.domain,
-        name=product.name,
-        price=product.price,
-        list_price=product.list_price,
-        currency=product.currency,
-        availability=product.availability,
-        brand=product.brand,
-        gtin=product.gtin,
         matched_by=matched_by,
         percent=percent(cheapest.get(product.currency), product.price),
-        last_seen_at=product.last_seen_at,
-        price_changed_at=product.price_changed_at,
+        **{name: getattr(product, name) for name in shared},
     )
 
 

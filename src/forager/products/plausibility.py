@@ -23,33 +23,27 @@ from forager.extract.product.price import plain
 from forager.extract.product.record import Availability
 from forager.products.validation import Held, Problem, Severity
 
-# a price that moves further than this at once must be seen twice before it is accepted
+# a larger change must be seen twice before it is accepted
 LARGEST_STEP = 10
-# what shops write where no price is known yet
+# placeholders of shops for an unknown price
 _PLACEHOLDERS = frozenset([Decimal("0.01"), Decimal("1")])
 _MANY_NINES = Decimal("99999")
-# nines that no currency makes a price of
+# nines that are no price in any currency
 _ABSURD_NINES = Decimal(9_999_999)
-# of what is kept about variants that wait to be confirmed
+# of stored values of variants that wait for confirmation
 _HELD_LENGTH = 1_000
-# without these a price may well be gone
+# with these a price may disappear
 _GONE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a product costs and whether it can be had."""
+    """Price and availability."""
 
     price: Decimal | None = None
     list_price: Decimal | None = None
     currency: str | None = None
     availability: str | None = None
-
-    def with_money_of(self, other: Offer) -> Offer:
-        """This availability, for the price of another offer: amounts and currency go together."""
-        return replace(
-            self, price=other.price, list_price=other.list_price, currency=other.currency
-        )
 
 
 class Standing(StrEnum):
@@ -62,17 +56,17 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is known of a product before a visit: nothing, before the first."""
+    """The state of a product before a visit; empty before the first one."""
 
     offer: Offer = Offer()
-    # by field: values that wait to be seen again
+    # by field: values that wait for confirmation
     held: Mapping[str, Held] = field(default_factory=dict)
     variants: Sequence[PlainVariant] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The offer to store, how its price was taken, and what was wrong."""
+    """The offer to store, how its price was decided, and the problems."""
 
     offer: Offer
     standing: Standing
@@ -110,7 +104,7 @@ _Money = tuple[Offer, Standing, tuple[Problem, ...]]
 def _keep_money(
     seen: Offer, past: Past, domain_currency: str | None, impossible: Set[str]
 ) -> _Money:
-    """A price in a currency that is none is taken only while nothing better can be expected."""
+    """Accept a price without a valid currency only while no better one is known or expected."""
     if "price" in impossible or past.offer.price is not None or domain_currency is not None:
         return past.offer, Standing.REFUSED, ()
     return seen, Standing.ABSENT if seen.price is None else Standing.ACCEPTED, ()
@@ -127,7 +121,7 @@ def _judge_money(seen: Offer, past: Past, page: str | None, domain_currency: str
     now = Held(_as_text(seen), page)
     if before is not None and _confirms(now, before):
         return seen, Standing.CONFIRMED, problems
-    # read again, a page is as old as it was
+    # a page that is parsed again keeps its first time
     waiting = before if before is not None and before.value == now.value else now
     return past.offer, Standing.HELD, (replace(doubt, held=waiting), *problems)
 
@@ -176,7 +170,7 @@ def _is_placeholder(price: Decimal) -> bool:
 def _with_currency(
     seen: Offer, known: Offer, domain_currency: str | None
 ) -> tuple[Offer, tuple[Problem, ...]]:
-    """A price without a currency: the one that the domain has, or that the price had before."""
+    """Add the currency of the domain, or the last known one, to a price without a currency."""
     if seen.price is None or seen.currency is not None:
         return seen, ()
     if domain_currency is not None:
@@ -189,15 +183,13 @@ def _with_currency(
     return seen, (Problem("currency", "missing", message, Severity.WARNING),)
 
 
-# --- variants --------------------------------------------------------------------------------
-
-# a variant as products keep it: its amounts are text
+# a stored variant: its amounts are text
 PlainVariant = dict[str, Any]
 _KEY_LENGTH = 200
 
 
 def variant_key(variant: PlainVariant) -> str | None:
-    """What identifies a variant of a product, and its history."""
+    """The key of a variant in its history."""
     keys = (variant.get(name) for name in ("sku", "gtin", "url", "name"))
     return next((key[:_KEY_LENGTH] for key in keys if key), None)
 
@@ -205,7 +197,7 @@ def variant_key(variant: PlainVariant) -> str | None:
 def judge_variants(
     seen: Sequence[PlainVariant], past: Past, *, page: str | None = None
 ) -> tuple[list[PlainVariant], tuple[Problem, ...]]:
-    """The variants to store: one whose price moves too far stays as known until it is confirmed."""
+    """The variants to store: one whose price changes too much keeps the known price."""
     known = {variant_key(each): each for each in past.variants}
     doubted = {
         key: each for each in seen
@@ -235,13 +227,10 @@ def _moves_too_far(known: PlainVariant, seen: PlainVariant) -> bool:
     return same and not old / LARGEST_STEP <= new <= old * LARGEST_STEP
 
 
-# --- stock -----------------------------------------------------------------------------------
-
-
 def _judge_availability(
     seen: Offer, past: Past, page: str | None, impossible: Set[str]
 ) -> tuple[str | None, tuple[Problem, ...]]:
-    """An availability is accepted at once; a missing one, when it is missing again."""
+    """Accept an availability at once, and a missing one when it is missing again."""
     known, before = past.offer.availability, past.held.get("availability")
     if "availability" in impossible:
         return known, ()
@@ -256,7 +245,7 @@ def _judge_availability(
 
 
 def _confirms(now: Held, before: Held) -> bool:
-    """Whether the same stands on another page; without an archive, every visit is another."""
+    """Whether another page shows the same value; without an archive, every visit does."""
     return now.value == before.value and (now.page is None or now.page != before.page)
 
 

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from forager.db.cursor import Page, check_limit
+from forager.db.cursor import Page, check_limit, page_of
 from forager.db.database import Database
 from forager.extract.text import storable
 from forager.products.filters import Filters, Place, decode_place, encode_place
 from forager.products.lookup import find_product
 from forager.products.service import resolved
 from forager.products.store import prices as store
-from forager.products.store.prices import PriceMove, PriceRecord
+from forager.products.store.prices import PriceEntry, PriceMove
 
-
-@dataclass(frozen=True, slots=True)
-class PriceEntry:
-    """An offer from one moment on."""
-
-    price: Decimal | None
-    list_price: Decimal | None
-    currency: str | None
-    availability: str | None
-    recorded_at: datetime
-    # by how much the price moved since it was last known in this currency
-    percent: float | None
+__all__ = ["PriceEntry", "PriceMove"]
 
 
 async def price_history(
@@ -55,18 +43,17 @@ async def price_history(
             before=before,
             limit=limit + 1,
         )
-    shown = found[:limit]
-    following = None
-    if len(found) > limit:
-        last = shown[-1]
-        following = encode_place(Place(last.recorded_at, last.id), product_id, variant, since)
-    return Page([entry_of(record) for record in shown], following)
+    return page_of(
+        found,
+        limit,
+        lambda last: encode_place(Place(last.recorded_at, last.id), product_id, variant, since),
+    )
 
 
 async def largest_changes(
     database: Database, since: datetime, filters: Filters | None = None, *, limit: int = 20
 ) -> list[PriceMove]:
-    """Products whose price differs from the one at a time; the largest change in percent first."""
+    """Products whose price differs from that at a time; the largest change in percent first."""
     check_limit(limit)
     async with database.connection() as connection:
         wanted = await resolved(connection, filters)
@@ -80,19 +67,8 @@ async def recent_prices(
     return await database.run(store.select_recent_prices, product_ids, limit=limit)
 
 
-def entry_of(record: PriceRecord) -> PriceEntry:
-    return PriceEntry(
-        price=record.price,
-        list_price=record.list_price,
-        currency=record.currency,
-        availability=record.availability,
-        recorded_at=record.recorded_at,
-        percent=percent(record.previous_price, record.price),
-    )
-
-
 def percent(old: Decimal | None, new: Decimal | None) -> float | None:
-    """By how much a price went up or down, of what it was."""
+    """The change of a price in percent."""
     if not old or new is None:
         return None
     return round(float((new - old) / old * 100), 2)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from forager.amounts import amount_text
 
@@ -28,7 +29,7 @@ class ListedProduct:
     category: str | None
     sku: str | None
     gtin: str | None
-    # how many of its fields broke a rule
+    # number of fields that violate a rule
     problems: int
     created_at: datetime
     updated_at: datetime
@@ -38,7 +39,7 @@ class ListedProduct:
 
 @dataclass(frozen=True, slots=True)
 class ProductRecord:
-    """Everything that a product's row and its task say."""
+    """All columns of a product, and the state of its task."""
 
     id: int
     url: str
@@ -91,14 +92,21 @@ class ImageRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
+    """One attempt to download or to parse the page of a task."""
+
     stage: str
+    attempt: int
     outcome: str
     error_kind: str | None
     error_message: str | None
     http_status: int | None
     final_url: str | None
+    proxy_id: int | None
+    worker_id: UUID | None
+    started_at: datetime | None
     finished_at: datetime
     duration_ms: int | None
+    size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ class AlertRule:
 
     @property
     def scope(self) -> str:
-        """The products that it is for, in words."""
+        """The products of the rule in words."""
         if self.product_id is not None:
             return self.product_url or f"product {self.product_id}"
         chosen = [f"{name} {value}" for name, value in self.selection.items()]

@@ -26,7 +26,7 @@ from forager.products.visit import ReadPage
 
 @dataclass(frozen=True, slots=True)
 class Redirected:
-    """A tracked URL whose page is at another one, and the product that was stored for it."""
+    """A tracked URL that leads to another page, and the product that was stored for it."""
 
     url: str
     url_hash: bytes
@@ -37,7 +37,7 @@ class Redirected:
 async def follow_redirects(
     connection: Connection, pages: Sequence[ReadPage]
 ) -> tuple[list[ReadPage], list[Redirected]]:
-    """The pages at the URLs where their products are stored, and which of them lead elsewhere."""
+    """The pages with the URLs of their products, and those that lead to another page."""
     ends = {page.url_hash: end for page in pages if (end := _end(page)) is not None}
     if not ends:
         return list(pages), []
@@ -60,7 +60,7 @@ async def follow_redirects(
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Another URL of a page: where its redirects ended, or the canonical one that it names."""
+    """Another URL of a page: the end of its redirects, or its canonical URL."""
 
     url: str
     is_canonical: bool = False
@@ -85,7 +85,7 @@ def _other_url(page: ReadPage, url: str | None) -> str | None:
 
 
 def _names_same_page(url: str, canonical: str) -> bool:
-    """Whether only queries and folders differ; templates also name front pages and categories."""
+    """Whether only queries and folders differ; templates may refer to front pages."""
     last = [urlsplit(each).path.rstrip("/").rpartition("/")[2] for each in (url, canonical)]
     return bool(last[0]) and last[0] == last[1]
 
@@ -102,7 +102,7 @@ def _leads_there(
         return False
     there = known.get(final_hash)
     if there is None:
-        # of several such pages in a batch the first decides
+        # of several such pages in a batch, the first one decides
         known[final_hash] = KnownIdentity.of_page(final_hash, product)
         return True
     is_alias = before is not None and before.own_hash == final_hash
@@ -119,7 +119,7 @@ def _shop(url: str) -> str:
 
 
 def _is_same(known: KnownIdentity | None, final_hash: bytes, product: Product | None) -> bool:
-    """Whether the page shows the product that is known; shops also redirect to other pages."""
+    """Whether the page shows the known product; shops also redirect to other pages."""
     if product is None or not product.name:
         return False
     if known is None or known.own_hash == final_hash:
@@ -134,7 +134,7 @@ def _is_same(known: KnownIdentity | None, final_hash: bytes, product: Product | 
 async def _rename(
     connection: Connection, moved: Sequence[Redirected], urls: Mapping[bytes, str]
 ) -> None:
-    """Of several products that moved to one URL, the first takes it; the others are merged."""
+    """Rename the first of several products that moved to one URL; the others are merged later."""
     first = {each.final_hash: each.product_id for each in reversed(moved) if each.product_id}
     places = {product_id: (urls[hash_], hash_) for hash_, product_id in first.items()}
     if places:
@@ -144,7 +144,7 @@ async def _rename(
 async def record_redirects(
     connection: Connection, moved: Sequence[Redirected], written: Mapping[bytes, int]
 ) -> None:
-    """Merge products that are the same, and remember the URLs; `written` are IDs by URL."""
+    """Merge identical products, and store the aliases; `written`: IDs by URL."""
     ends = [(each, written[each.final_hash]) for each in moved if each.final_hash in written]
     merged = {each.product_id: into for each, into in ends if each.product_id is not None}
     merged = {product_id: into for product_id, into in merged.items() if product_id != into}

@@ -1,7 +1,7 @@
-"""Search: words in, ranked products out.
+"""Search for products by words.
 
-Every product's words were made by the text search configuration of its language, so a query is
-read by all of them, and each reading counts for products of that configuration.
+The words of a product were indexed with the text search configuration of its language. A query is
+parsed by all configurations, and each result applies to the products of that configuration.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from forager.index.engine import Engine, View, answer
 from forager.index.kind import PRODUCTS, WINDOW, IndexMissing
 from forager.products.content import config_mark, gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Place, decode_place, encode_place
-from forager.products.indexing import Candidates
+from forager.products.indexing import candidates
 from forager.products.record import ListedProduct
 from forager.products.service import resolved
 from forager.products.store import lists as store
 from forager.products.store.lists import Question, Ranked
 
 MAX_CHARACTERS = 500
-# a common word matches half the catalogue: no more than this many are compared
+# a common word matches half the catalog: at most this many products are compared
 CAP = 2_000
-# how many are asked of an engine, if too few of those before fit
+# candidates that are requested of an engine, as long as too few match
 WINDOWS = (2_500, 6_000, WINDOW)
-# how PostgreSQL calls a query of which an index knows nothing: only words that must not be there
+# PostgreSQL's query tree of a query that no index can answer: only excluded words
 _EVERYTHING = "T"
 _CONFIGS = sorted({NEUTRAL, *CONFIGURATIONS.values()})
 
@@ -85,7 +85,7 @@ async def search_products(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search, everywhere or among what an engine offers."""
+    """One search among all products, or among the candidates of an engine."""
 
     connection: Connection
     filters: Filters
@@ -111,22 +111,20 @@ class _Search:
 
     async def among(self, view: View) -> tuple[list[Ranked], bool]:
         """Request more until enough match, none are left, or the limit is reached."""
-        candidates = Candidates(view, self.question, self.filters)
         offered: list[int] = []
         ranked: list[Ranked] = []
         for end in WINDOWS:
-            offered += await candidates.find(start=len(offered), size=end - len(offered))
-            ranked, capped = await self.rank([*view.untold, *offered])
+            offered += await candidates(
+                view, self.question, self.filters, start=len(offered), size=end - len(offered)
+            )
+            ranked, capped = await self.rank([*view.unsent, *offered])
             if capped or len(offered) < end:
                 return ranked, capped
         return ranked, True
 
 
-# --- what is looked for ------------------------------------------------------------------------
-
-
 async def _question(connection: Connection, typed: str) -> Question | None:
-    """What to search for; None if no configuration finds a word in it."""
+    """The query for all configurations; None if none of them finds a word in it."""
     readings = {
         reading.config: reading
         for reading in await store.read_words(connection, typed, _CONFIGS)

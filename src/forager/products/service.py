@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from types import NoneType
 
-from forager.db.cursor import Page, check_limit
+from forager.db.cursor import Page, check_limit, page_of
 from forager.db.database import Connection, Database
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.products.filters import (
@@ -32,12 +32,12 @@ from forager.products.store.counts import Counts, Share
 from forager.products.store.prices import PriceSummary
 from forager.products.store.redirects import select_aliases
 
-# of a product's attempts and extractions, the newest
+# newest attempts and extractions of a product
 SHOWN = 10
 SHOWN_DOMAINS = 20
 
 _BY_PRICE = (Order.CHEAPEST, Order.DEAREST)
-# what rows are ordered by; products without a price come last, by their ids
+# the types of values that rows are ordered by; products without a price come last
 _VALUES: dict[Order, tuple[type, ...]] = {
     Order.NEWEST: (datetime,),
     Order.UPDATED: (datetime,),
@@ -55,15 +55,15 @@ async def list_products(
     cursor: str | None = None,
     limit: int = 20,
 ) -> Page[ListedProduct]:
-    """Products a page at a time. What is added meanwhile makes no row come twice or not at all."""
+    """Products, a page at a time; rows that are added meanwhile repeat or hide no other."""
     check_limit(limit)
     async with database.connection() as connection:
         wanted = await resolved(connection, filters)
-        after = None if cursor is None else _decode(cursor, wanted, order)
+        after = None
+        if cursor is not None:
+            after = decode_place(cursor, wanted, order, kinds=_VALUES[order])
         found = await _select(connection, wanted, order, after, limit + 1)
-    shown = found[:limit]
-    more = len(found) > limit
-    return Page(shown, encode_place(_place(shown[-1], order), wanted, order) if more else None)
+    return page_of(found, limit, lambda last: encode_place(_place(last, order), wanted, order))
 
 
 async def _select(
@@ -84,10 +84,6 @@ async def _select(
     return found
 
 
-def _decode(cursor: str, filters: Filters, order: Order) -> Place:
-    return decode_place(cursor, filters, order, kinds=_VALUES[order])
-
-
 def _place(last: ListedProduct, order: Order) -> Place:
     values: dict[Order, datetime | Decimal | str | None] = {
         Order.NEWEST: last.created_at,
@@ -100,7 +96,7 @@ def _place(last: ListedProduct, order: Order) -> Place:
 
 
 async def resolved(connection: Connection, filters: Filters | None) -> Filters:
-    """Filters that were checked, with a domain that exists."""
+    """Checked filters, with the ids of their domain."""
     wanted = checked(filters or Filters())
     if wanted.domain is None:
         return wanted
@@ -108,12 +104,9 @@ async def resolved(connection: Connection, filters: Filters | None) -> Filters:
     return replace(wanted, domain=domain_name(wanted.domain), domain_ids=tuple(meant))
 
 
-# --- one ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ProductDetails:
-    """Everything that is known of a product; lists begin with the newest."""
+    """Everything about a product; lists begin with the newest entry."""
 
     product: ProductRecord
     # URLs that redirect to it
@@ -125,7 +118,6 @@ class ProductDetails:
 
 
 async def show_product(database: Database, which: str) -> ProductDetails:
-    """One product, by its id or its URL."""
     async with database.connection() as connection:
         product_id = await find_product(connection, which)
         product = await records.select_product(connection, product_id)
@@ -142,18 +134,15 @@ async def show_product(database: Database, which: str) -> ProductDetails:
         )
 
 
-# --- all ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Numbers about all products; pairs are of a value and how many have it, most first."""
+    """Numbers of all products; pairs of a value and its number, largest first."""
 
     counts: Counts
     availability: list[tuple[str | None, int]]
     currencies: list[tuple[str | None, int]]
     largest_domains: list[tuple[str | None, int]]
-    # field, rule, how many break it
+    # field, rule, number of violations
     problems: list[tuple[str, str, int]]
 
 

@@ -15,32 +15,30 @@ from forager.extract.product.wording import gtin_of
 from forager.extract.softerror import soft_error
 from forager.extract.text import clip, collapse, readable
 
-# how much a page must look like the page of a product that says neither its price nor its SKU
+# the least confidence of a page without price and SKU
 MIN_CONFIDENCE = 0.3
-# numeric(14,4) holds no more
+# the largest numeric(14,4)
 MAX_AMOUNT = Decimal("9999999999.9999")
-# what is less is nothing when it is stored
+# smaller amounts would be stored as zero
 _SMALLEST = Decimal("0.0001")
 MAX_COUNT = 2**63 - 1
 _AVAILABILITIES = frozenset(Availability)
-# what a value is quoted with at most
+# the longest quoted value
 _QUOTED = 80
 
 
 class Severity(StrEnum):
-    """What becomes of a value that breaks a rule."""
-
-    # impossible: the value is not taken
+    # impossible: the value is rejected
     ERROR = "error"
-    # implausible: the value is not taken before a later visit has seen it again
+    # implausible: the value is rejected until a later visit confirms it
     DOUBT = "doubt"
-    # odd: the product is marked, and nothing more follows
+    # odd: the product is only marked
     WARNING = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A value that waits for a later visit to see it again. `page` is where it was seen first."""
+    """A value that waits for confirmation; `page` is where it was first seen."""
 
     value: str | None
     page: str | None
@@ -48,7 +46,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One rule that one field breaks."""
+    """One violation of a rule."""
 
     field: str
     rule: str
@@ -59,16 +57,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A product without its impossible values, and what was wrong with it."""
+    """A product without its impossible values, and the problems."""
 
     product: Product
     problems: tuple[Problem, ...] = ()
-    # why this is no product at all, if it is none
+    # why the page is not a product
     incomplete: str | None = None
 
 
 def check(product: Product) -> Checked:
-    """Check every field. Never fails, whatever a parser returned."""
+    """Check every field; never raises an error."""
     problems: list[Problem] = []
     for field, rule in _RULES:
         value = getattr(product, field)
@@ -85,8 +83,6 @@ def check(product: Product) -> Checked:
     incomplete, about_name = _check_name(product)
     return Checked(product, (*about_name, *problems), incomplete)
 
-
-# --- single fields: the value to keep, and what is wrong with the one that was found -----------
 
 _Verdict = tuple[Any, Problem | None]
 
@@ -146,9 +142,6 @@ _RULES: tuple[tuple[str, Callable[[object], _Verdict]], ...] = (
 )
 
 
-# --- fields beside each other --------------------------------------------------------------------
-
-
 def _check_list_price(product: Product) -> tuple[Product, list[Problem]]:
     price, list_price = product.price, product.list_price
     if price is None or list_price is None or list_price >= price:
@@ -170,7 +163,7 @@ def _check_images(
 
 
 def _check_variants(variants: tuple[Variant, ...]) -> list[Problem]:
-    """Prices that are left out of what is stored of variants."""
+    """Invalid prices of variants, which are not stored."""
     bad = [v.price for v in variants if v.price is not None and not _is_amount(v.price)]
     if not bad:
         return []
@@ -191,8 +184,6 @@ def _is_web_address(url: object) -> bool:
     return isinstance(url, str) and _WEB_ADDRESS.match(url) is not None
 
 
-# --- whether it is a product at all -------------------------------------------------------------
-
 _STATUS_WORDS = (
     r"forbidden|unauthorized|too many requests|bad gateway|internal server error"
     r"|service (?:temporarily )?unavailable|gateway time-?out|access denied"
@@ -211,13 +202,13 @@ _BLOCKED = re.compile(
     r"|(?:site )?(?:under|down for) (?:maintenance|construction)\W*",
     re.IGNORECASE,
 )
-# of such a page; a longer name is that of a product
+# longer names are those of products
 _LONGEST_TITLE = 200
 _TITLE_PARTS = re.compile(r"\s+[-|:\u2013\u2014]\s+")
 
 
 def is_turned_away(name: str) -> bool:
-    """Whether a name is the title of a page that refuses, blocks or was not found."""
+    """Whether a name is the title of an error page or of a rejection."""
     name = name.replace("\u2019", "'").strip()
     parts = (name, *_TITLE_PARTS.split(name))
     blocked = any(_BLOCKED.fullmatch(part.strip()) for part in parts)
@@ -225,7 +216,7 @@ def is_turned_away(name: str) -> bool:
 
 
 def _check_name(product: Product) -> tuple[str | None, list[Problem]]:
-    """Why there is no product on the page, and what to mark."""
+    """Why the page is not a product, and the problems."""
     name = collapse(readable(product.name)) if isinstance(product.name, str) else ""
     known_otherwise = product.price is not None or bool(product.sku)
     if not name:
@@ -254,7 +245,7 @@ def _warning(field: str, rule: str, message: str) -> Problem:
 
 
 def _quote(value: object) -> str:
-    """A value as a message may show it: short, and fit to be stored."""
+    """A value as a message can contain it."""
     shown = str(value) if isinstance(value, str | Decimal) else repr(value)[: _QUOTED * 4]
     text, cut = clip(collapse(readable(shown[: _QUOTED * 4])), _QUOTED)
     return f"{text}…" if cut else text

@@ -13,7 +13,7 @@ import orjson
 from forager.archive.segment import ArchiveRef
 from forager.db.text_search import configuration_of
 from forager.extract.product.record import FieldName, Product, to_plain
-from forager.parsers.parser import FieldProblem
+from forager.parsers.reading import Parsed
 from forager.products.content import (
     SKU_LENGTH,
     content_hash,
@@ -29,9 +29,9 @@ from forager.products.store.records import NewExtraction
 from forager.products.store.writes import KnownProduct, ProductRow
 from forager.products.validation import Checked, Held, Problem, Severity, check
 
-# kept beside the columns
+# stored as metadata
 _IDENTIFIERS = ("mpn", "product_id", "variant_id")
-# of an extraction: enough to see what was read; the page itself is in the archive
+# limits of an extraction; the page itself is in the archive
 KEPT_DESCRIPTION = 500
 KEPT_LIST = 20
 KEPT_JSON = 8_000
@@ -43,50 +43,41 @@ _PROBLEM_LENGTH = 500
 
 
 class Outcome(StrEnum):
-    """Of an extraction."""
-
     OK = "ok"
     # stored, but marked
     SUSPECT = "suspect"
-    # no product: the extraction alone is kept
+    # no product: only the extraction is stored
     INCOMPLETE = "incomplete"
     # the parser broke
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPage:
-    """What the parse stage hands over for one task."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage(Parsed):
+    """The parsed page of one task."""
 
     task_id: int
     domain_id: int
     url: str
     url_hash: bytes
-    final_url: str | None
-    parser: str
-    version: str
-    # None: the parser broke, and `error` says how
-    product: Product | None
-    error: str | None
-    language: str | None
-    ref: ArchiveRef | None
+    final_url: str | None = None
+    ref: ArchiveRef | None = None
     # or "canary": only an extraction is written
     role: str = "active"
-    # fields that the parser broke at, and those that the generic extraction filled in its place
-    problems: tuple[FieldProblem, ...] = ()
-    fallbacks: tuple[str, ...] = ()
-    # the URL that the page calls its own
-    canonical: str | None = None
+
+    @classmethod
+    def of(cls, parsed: Parsed, **values: Any) -> ReadPage:
+        return cls(**{name: getattr(parsed, name) for name in Parsed.__slots__}, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A page that was checked. Whether its price is accepted depends on what is known already."""
+    """A checked page. Whether its price is accepted depends on the known product."""
 
     page: ReadPage
     checked: Checked
     domain_currency: str | None
-    # as JSON: products and extractions keep the same
+    # as JSON, for the product and the extraction
     evidence: str = "{}"
     judged: Judged | None = None
 
@@ -115,7 +106,7 @@ class Visit:
         return self.checked.incomplete
 
     def seen_after(self, past: Past) -> Visit:
-        """The visit, judged by what was known before it."""
+        """The visit, judged by the state before it."""
         if not self.is_product:
             return self
         ref = self.page.ref
@@ -138,7 +129,7 @@ class Visit:
 
 
 def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
-    """A page held against the rules of its fields, as if nothing were known of the product."""
+    """Check the fields of a page, without regard to the known product."""
     page = replace(
         page,
         url=line(page.url, _URL_LENGTH) or "",
@@ -156,14 +147,14 @@ def visit_of(page: ReadPage, domain_currency: str | None) -> Visit:
 
 
 def _reported_problems(page: ReadPage) -> Iterator[Problem]:
-    """What the parser itself says went wrong: its other fields stand, so the product is marked."""
+    """Problems that the parser reported; its other fields are valid, so the product is marked."""
     for reported in page.problems[:KEPT_LIST]:
         words = text(reported.message, _PROBLEM_LENGTH) or "its parser broke, and said nothing"
         yield Problem(line(reported.field, _NAME_LENGTH) or "", "parser", words, Severity.WARNING)
 
 
 def _fallback_problems(page: ReadPage) -> Iterator[Problem]:
-    """Of the extraction alone: the product's value is as good as any other."""
+    """Problems of the extraction only: the value of the product is valid."""
     for field in page.fallbacks[:KEPT_LIST]:
         words = "the parser found no value; the generic extraction supplied it"
         yield Problem(line(field, _NAME_LENGTH) or "", "fallback", words, Severity.WARNING)
@@ -173,7 +164,7 @@ def _fallback_problems(page: ReadPage) -> Iterator[Problem]:
 
 
 def row_of(visit: Visit) -> ProductRow:
-    """The product's row, at the offer that was decided on."""
+    """The row of the product, with the decided offer."""
     page, product = visit.page, visit.checked.product
     assert visit.judged is not None
     content = content_of(product, visit.judged.offer, visit.judged.variants)
@@ -227,7 +218,7 @@ def extraction_of(visit: Visit, product_id: int | None) -> NewExtraction:
 
 
 def evidence_json(product: Product) -> str:
-    """By field: how sure it is, and what said so."""
+    """Confidence and origin by field."""
     known = {
         name.value: {
             "confidence": round(float(said.confidence), 3),
@@ -241,7 +232,7 @@ def evidence_json(product: Product) -> str:
 
 
 def _read_fields(product: Product) -> dict[str, Any]:
-    """The fields as they were read, right or wrong, cut to what is worth keeping."""
+    """The fields as they were read, shortened."""
     shown = replace(
         product,
         description=text(product.description, KEPT_DESCRIPTION),
@@ -262,7 +253,7 @@ def _read_fields(product: Product) -> dict[str, Any]:
 
 
 def _printable(value: Decimal | None) -> Decimal | None:
-    """An amount that can be written in full; 1E+1000000 cannot, and its problem quotes it."""
+    """An amount that can be written out; 1E+1000000 cannot."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return None
     _, digits, exponent = value.as_tuple()
@@ -271,7 +262,7 @@ def _printable(value: Decimal | None) -> Decimal | None:
 
 
 def _stored_json(plain: dict[str, Any]) -> str:
-    """Nearly everything can be stored as it was read; what cannot is cleaned piece by piece."""
+    """JSON of the fields; what PostgreSQL rejects is cleaned."""
     try:
         text = _json(plain)
     except TypeError:  # a lone surrogate, an integer beyond all bounds
@@ -281,7 +272,7 @@ def _stored_json(plain: dict[str, Any]) -> str:
 
 
 def _storable(value: Any) -> Any:
-    """Plain data without what PostgreSQL refuses, and without texts of any length."""
+    """Plain data that PostgreSQL accepts, with shortened texts."""
     if isinstance(value, str):
         return text(value, KEPT_DESCRIPTION * 4) or ""
     if isinstance(value, Mapping):
@@ -313,7 +304,6 @@ def _plain_problem(problem: Problem) -> dict[str, Any]:
 
 
 def past_of(known: KnownProduct) -> Past:
-    """What a product's row says of earlier visits."""
     return Past(known.offer, held_values(known.problems), known.variants)
 
 
@@ -321,7 +311,7 @@ _HELD_APART = ("availability", "variants")
 
 
 def held_values(problems: Sequence[Mapping[str, Any]]) -> dict[str, Held]:
-    """By field: what waits to be seen again. A doubtful currency is held with its price."""
+    """Values that wait for confirmation, by field; a doubtful currency is held with its price."""
     held: dict[str, Held] = {}
     for problem in problems:
         if "held" in problem:

@@ -1,4 +1,4 @@
-"""The writer of products: pages that were read in, what they changed out.
+"""The writer of products: stores a batch of parsed pages, and reports what has changed.
 
 A batch is one statement per table, inside the transaction of the caller.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from forager.db.database import Connection
-from forager.images.recording import SeenImages, record_images, renew_images
+from forager.images.recording import record_images, renew_images
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.parsers.rates import GOOD_OUTCOMES, ParseCount, check_rates, count_parses
@@ -39,7 +39,7 @@ from forager.products.visit import (
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, record_events
 
-__all__ = ["ReadPage", "Written", "touch_unchanged", "write_pages"]
+__all__ = ["ReadPage"]
 
 ACTIVE = "active"
 NO_VARIANTS = "[]"
@@ -47,8 +47,6 @@ NO_VARIANTS = "[]"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome of one page."""
-
     task_id: int
     # of the extraction: ok, suspect, incomplete, failed
     outcome: str
@@ -58,14 +56,12 @@ class Written:
     price_changed: bool
     availability_changed: bool
     problems: tuple[Problem, ...]
-    # in words, for incomplete and failed
+    # for incomplete and failed
     reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One product before and after its visit."""
-
     visit: Visit
     row: ProductRow
     known: KnownProduct
@@ -89,7 +85,7 @@ class _Change:
 
     @property
     def must_be_indexed(self) -> bool:
-        """A search engine has it otherwise."""
+        """Whether the entry of a search engine is outdated."""
         return self.known.is_new or self.known.moved or self.content_changed
 
     @property
@@ -109,9 +105,9 @@ class _Change:
 async def write_pages(
     connection: Connection, pages: Sequence[ReadPage], *, settings: Settings
 ) -> list[Written]:
-    """Write a batch inside the caller's transaction; one answer for each page, in their order.
+    """Write a batch inside the transaction of the caller; one result per page, in their order.
 
-    A URL that comes twice is written once, as its last page says.
+    Of several pages with the same URL, the last one is written.
     """
     if not pages:
         return []
@@ -140,7 +136,7 @@ async def write_pages(
 
 
 async def touch_unchanged(connection: Connection, task_ids: Sequence[int]) -> None:
-    """A page that has not changed, by what its server says: it was seen, and nothing more."""
+    """Mark products as seen whose pages the server reports as unchanged."""
     if task_ids:
         await renew_images(connection, await store.touch_products(connection, task_ids))
 
@@ -149,13 +145,13 @@ async def touch_unchanged(connection: Connection, task_ids: Sequence[int]) -> No
 
 
 def _lasting(visits: Sequence[Visit]) -> list[Visit]:
-    """The visits that make products, one for each URL: the last."""
+    """The visits that write products: the last one of each URL."""
     active = [visit for visit in visits if visit.is_product and visit.page.role == ACTIVE]
     return list({visit.page.url_hash: visit for visit in active}.values())
 
 
 async def _write_products(connection: Connection, visits: Sequence[Visit]) -> dict[bytes, _Change]:
-    """The changes by URL. What is decided about a product is decided under its lock."""
+    """The changes by URL; each product is locked before the decision about it."""
     if not visits:
         return {}
     first = {visit.page.url_hash: row_of(visit) for visit in visits}
@@ -175,7 +171,7 @@ def _change(visit: Visit, row: ProductRow, known: KnownProduct) -> _Change:
     if known.is_new:
         return _Change(visit, row, known)
     judged = visit.seen_after(past_of(known))
-    # most prices are accepted, and then the row that was made without a past is right
+    # most prices are accepted, and then the row that was built without a past is valid
     return _Change(judged, row if judged == visit else row_of(judged), known)
 
 
@@ -226,9 +222,9 @@ async def _write_history(
 
 
 async def _show_images(connection: Connection, changes: Sequence[_Change], *, limit: int) -> None:
-    seen = [SeenImages(change.known.id, change.visit.checked.product.images) for change in changes]
-    if seen:
-        await record_images(connection, seen, limit=limit)
+    shown = {change.known.id: change.visit.checked.product.images for change in changes}
+    if shown:
+        await record_images(connection, shown, limit=limit)
 
 
 async def _write_aliases(
@@ -244,7 +240,6 @@ async def _write_aliases(
 async def _triggered_alerts(
     connection: Connection, changes: Iterable[_Change], variants: Sequence[VariantChange]
 ) -> list[NewEvent]:
-    """Events of alert rules, decided before the new offers are part of the history."""
     by_id = {change.known.id: change for change in changes}
     offers: dict[OfferKey, Offer] = {
         (product_id, None): change.new
@@ -252,18 +247,19 @@ async def _triggered_alerts(
         if change.offer_changed
     }
     offers |= {
-        (variant.product_id, variant.variant): variant.new for variant in _telling(by_id, variants)
+        (variant.product_id, variant.variant): variant.new
+        for variant in _separate_changes(by_id, variants)
     }
     return [
-        _event(by_id[alert.product_id], EventKind.ALERT, alert.payload)
-        for alert in await triggered_alerts(connection, offers)
+        _event(by_id[product_id], EventKind.ALERT, payload)
+        for product_id, payload in await triggered_alerts(connection, offers)
     ]
 
 
-def _telling(
+def _separate_changes(
     changes: Mapping[int, _Change], variants: Iterable[VariantChange]
 ) -> Iterator[VariantChange]:
-    """Changes of known variants that are not the change of the product itself."""
+    """Changes of known variants other than that of the product itself."""
     for variant in variants:
         change = changes[variant.product_id]
         itself = change.offer_changed and _is_same_move(change, variant)
@@ -272,7 +268,7 @@ def _telling(
 
 
 def _is_same_move(change: _Change, variant: VariantChange) -> bool:
-    """List prices aside: variants have none."""
+    """Whether both changed in the same way; list prices are ignored, because variants have none."""
     before, after = (replace(offer, list_price=None) for offer in (change.old, change.new))
     return (before, after) == (variant.old, variant.new)
 
@@ -287,19 +283,19 @@ def _variant_events(
             EventKind.VARIANT_CHANGED,
             {
                 "variant": variant.variant,
-                **_price_words(variant.old, variant.new),
+                **_price_payload(variant.old, variant.new),
                 "old_availability": variant.old_availability,
                 "availability": variant.availability,
             },
         )
-        for variant in _telling(by_id, variants)
+        for variant in _separate_changes(by_id, variants)
     ]
 
 
 async def _count(
     connection: Connection, visits: Sequence[Visit], settings: Settings
 ) -> list[NewEvent]:
-    """Count how pages were parsed; the alerts of domains whose success rate fell."""
+    """Count parsed pages; returns the alerts of domains whose success rate fell."""
     counts = [
         ParseCount(
             visit.page.domain_id,
@@ -312,16 +308,17 @@ async def _count(
         for visit in visits
     ]
     await count_parses(connection, counts)
-    # a rate falls only with a page that was read badly
+    # a success rate falls only with a bad page
     return await check_rates(connection, {c.domain_id for c in counts if not c.good}, settings)
 
 
 def _events(change: _Change) -> list[NewEvent]:
     events = []
     if change.known.is_new:
-        events.append(_event(change, EventKind.PRODUCT_ADDED, _offer_words(change.new)))
+        events.append(_event(change, EventKind.PRODUCT_ADDED, _offer_payload(change.new)))
     if change.price_changed:
-        events.append(_event(change, EventKind.PRICE_CHANGED, _price_words(change.old, change.new)))
+        payload = _price_payload(change.old, change.new)
+        events.append(_event(change, EventKind.PRICE_CHANGED, payload))
     if change.availability_changed:
         payload = {"old": change.old.availability, "new": change.new.availability}
         events.append(_event(change, EventKind.AVAILABILITY_CHANGED, payload))
@@ -333,7 +330,7 @@ def _event(change: _Change, kind: EventKind, payload: dict[str, Any]) -> NewEven
     return NewEvent(kind, change.known.id, change.row.domain_id, {**named, **payload})
 
 
-def _offer_words(offer: Offer) -> dict[str, Any]:
+def _offer_payload(offer: Offer) -> dict[str, Any]:
     return {
         "price": offer.price,
         "list_price": offer.list_price,
@@ -342,42 +339,34 @@ def _offer_words(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _price_words(old: Offer, new: Offer) -> dict[str, Any]:
-    words = {"old": old.price, "new": new.price, "currency": new.currency or old.currency}
+def _price_payload(old: Offer, new: Offer) -> dict[str, Any]:
+    payload = {"old": old.price, "new": new.price, "currency": new.currency or old.currency}
     comparable = old.currency == new.currency
     if not comparable:
-        words["old_currency"] = old.currency
-    return {**words, "percent": percent(old.price, new.price) if comparable else None}
+        payload["old_currency"] = old.currency
+    return {**payload, "percent": percent(old.price, new.price) if comparable else None}
 
 
 # --- answers -------------------------------------------------------------------------------------
 
 
 def _judged(visit: Visit, change: _Change | None) -> Visit:
-    """The visit as it was decided on; one that another replaced is judged by the same past."""
+    """The visit as it was judged; one that another replaced is judged by the same past."""
     if change is None or change.visit.page is visit.page:
         return visit if change is None else change.visit
     return visit if change.known.is_new else visit.seen_after(past_of(change.known))
 
 
 def _written(visit: Visit, change: _Change | None) -> Written:
-    answer = Written(
+    own = change if change is not None and change.visit.page is visit.page else None
+    return Written(
         task_id=visit.page.task_id,
         outcome=visit.outcome.value,
         product_id=change.known.id if change is not None else None,
-        is_new=False,
-        content_changed=False,
-        price_changed=False,
-        availability_changed=False,
+        is_new=own is not None and own.known.is_new,
+        content_changed=own is not None and own.content_changed,
+        price_changed=own is not None and own.price_changed,
+        availability_changed=own is not None and own.availability_changed,
         problems=visit.problems,
         reason=visit.reason,
-    )
-    if change is None or change.visit.page is not visit.page:
-        return answer
-    return replace(
-        answer,
-        is_new=change.known.is_new,
-        content_changed=change.content_changed,
-        price_changed=change.price_changed,
-        availability_changed=change.availability_changed,
     )

@@ -1,6 +1,6 @@
-"""A worker's process: `python -m forager.tasks FD`, started by a supervisor with a control socket.
+"""A worker process: `python -m forager.tasks FD`, started by a supervisor with a control socket.
 
-Everything it does is in the database when it is committed, so it may be killed at any moment.
+It can be killed at any moment: committed results are in the database, all others are repeated.
 """
 
 from __future__ import annotations

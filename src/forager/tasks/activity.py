@@ -1,24 +1,25 @@
-"""Activity of tasks in the last minutes, and the backlog, for the overview."""
+"""Activity of tasks in the last minutes and their backlog, for the overview."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from forager.db.database import Database
 from forager.tasks.store import activity as store
 from forager.tasks.store.activity import Waited, Waiting
+from forager.tasks.task import TasksNow
 
-# of each minute: attempts that are read, and tasks that are looked up
+__all__ = ["TasksNow"]
+
+# rows that are read per minute: attempts, and tasks
 SAMPLE = 200
 SAMPLED_TASKS = 10
-# of each state, and of errors: what is counted at most
+# rows that are counted at most: tasks of each state, and errors
 MOST_WAITING = 50_000
 MOST_ERRORS = 20_000
-# the scheduler ticks every second
-SILENT_AFTER = timedelta(minutes=1)
 STATES: Final = ("due", "queued", "downloaded")
 LATER = "later"
 
@@ -34,18 +35,8 @@ class WaitingTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TasksNow:
-    """How tasks stand at this moment; cheap to read, however many there are."""
-
-    any_tasks: bool
-    # what holds all tasks, if something does
-    hold: str | None
-    no_scheduler: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskActivity:
-    """One number for each minute, the oldest first and the present one last."""
+    """One number per minute, the oldest first."""
 
     attempts: list[float]
     failed: list[float]
@@ -69,13 +60,11 @@ class TaskActivity:
 
 
 async def tasks_now(database: Database) -> TasksNow:
-    control = await database.run(store.select_control)
-    no_scheduler = is_silent(control.ticked_at, control.now)
-    return TasksNow(any_tasks=control.any_tasks, hold=control.hold, no_scheduler=no_scheduler)
+    return await database.run(store.select_now)
 
 
 async def task_activity(database: Database, *, minutes: int = 60) -> TaskActivity:
-    """Read a bounded part of the tables; what is larger is estimated, or said to be cut."""
+    """Activity from a bounded part of the tables; larger numbers are estimated or cut."""
     async with database.transaction() as connection:
         attempts = await store.sample_attempts(connection, minutes=minutes, sample=SAMPLE)
         waits = await store.sample_waits(connection, minutes=minutes, sample=SAMPLED_TASKS)
@@ -103,10 +92,10 @@ def backlog_over_time(
     waiting: Sequence[Waiting],
     minutes: int,
 ) -> list[float]:
-    """How many tasks waited at the end of each minute, the oldest first.
+    """The number of waiting tasks at the end of each minute, oldest first.
 
-    It is not stored; it follows from what waits now, what was settled in each minute, and
-    since when each of both had been due.
+    It is not stored, but follows from the tasks that wait now, those settled in each minute, and
+    the times at which both became due.
     """
     came = _counts(
         [
@@ -117,7 +106,7 @@ def backlog_over_time(
     levels, level = [], float(sum(each.count for each in waiting))
     for ago in range(minutes):
         levels.append(max(0.0, round(level)))
-        # before this minute, what came in it was not there yet, and what it settled still was
+        # before this minute, its new tasks were not due yet, and its settled ones still waited
         level += settled.get(ago, 0.0) - came.get(ago, 0.0)
     return levels[::-1]
 
@@ -136,7 +125,7 @@ def _by_minute(pairs: Sequence[tuple[int, float]], minutes: int) -> list[float]:
 
 def _in_state(state: str, waiting: Sequence[Waiting]) -> WaitingTasks:
     found = [each for each in waiting if each.state == state]
-    # pending ones that are not due yet were looked at as well
+    # the limit includes pending tasks that are not due yet
     looked_at = found + [each for each in waiting if state == "due" and each.state == LATER]
     return WaitingTasks(
         state,
@@ -144,8 +133,3 @@ def _in_state(state: str, waiting: Sequence[Waiting]) -> WaitingTasks:
         min((each.oldest for each in found), default=None),
         is_cut=sum(each.count for each in looked_at) >= MOST_WAITING,
     )
-
-
-def is_silent(ticked_at: datetime | None, now: datetime) -> bool:
-    """Whether no scheduler runs, by its last tick."""
-    return ticked_at is None or now - ticked_at > SILENT_AFTER

@@ -1,8 +1,8 @@
-"""Domain alarms: results are held when a whole domain suddenly answers with the wrong pages.
+"""Domain alarms: results are held when a whole domain suddenly responds with the wrong pages.
 
-A domain raises an alarm when its known pages are suddenly gone, when it answers with challenges, or
-when different products get the same name. It ends when the domain recovers, or when an operator
-accepts or discards the held results.
+A domain raises an alarm when its known pages are suddenly gone, when it responds with challenges,
+or when different products get the same name. The alarm ends when the domain recovers, or when an
+operator accepts or discards the held results.
 """
 
 from __future__ import annotations
@@ -27,34 +27,28 @@ from forager.tasks.store import alarms as store
 from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
 from forager.webhooks.events import EventKind, NewEvent, record_events
 
-__all__ = ["Decision", "DomainAlarm", "decide_alarm", "list_alarms"]
+__all__ = ["DomainAlarm"]
 
-# Not Found and Gone
 GONE = frozenset({404, 410})
 _VISITED = frozenset({Outcome.OK, Outcome.UNCHANGED, Outcome.FAILED, Outcome.HELD})
-# an alarm begins when this share of a minimum number of visits is gone, and ends below the other
+# an alarm starts when this share of a minimum number of visits is gone, and ends below the other
 _GONE_VISITS = 10
 _GONE_SHARE = 0.65
 _RECOVERED = 0.3
 _BLOCKED_VISITS = 3
 _SAME_NAMES = 3
-# a domain that answers with challenges pauses for as long as it has done so, within these limits;
-# requests that were under way when a pause began do not lengthen it
+# a domain that responds with challenges pauses for as long as it has done so, within these limits;
+# requests that were in flight when a pause began do not lengthen it
 _BLOCK_SECONDS, _LONGEST_BLOCK = 60.0, 6 * 3600.0
 
 
 class Decision(StrEnum):
-    """What happens with held results."""
-
     ACCEPT = "accept"
     DISCARD = "discard"
 
 
-# --- download stage ---------------------------------------------------------------------------
-
-
 async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Count how visits ended, raise and end alarms; results under an alarm become held."""
+    """Count the outcomes of visits, raise and end alarms; results under an alarm become held."""
     by_domain: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         if attempt.outcome in _VISITED:
@@ -75,7 +69,7 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
 
 
 def _is_gone(attempt: Attempt) -> bool:
-    """Whether a page that was read before is not there any more."""
+    """Whether a known page does not exist any more."""
     known = attempt.task.parser_version is not None
     return known and attempt.outcome is Outcome.FAILED and attempt.http_status in GONE
 
@@ -102,7 +96,7 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
 
 
 def _with_alarm(health: DomainHealth) -> DomainHealth:
-    """Raise or end the alarm, by the counts."""
+    """Raise or end the alarm according to the counts."""
     gone = health.gone_share >= _GONE_SHARE and health.visits >= _GONE_VISITS
     blocked = health.blocked_in_a_row >= _BLOCKED_VISITS
     same = health.same_in_a_row >= _SAME_NAMES
@@ -136,12 +130,9 @@ async def _change(connection: Connection, before: DomainHealth, after: DomainHea
         await block_domain(connection, after.domain_id, _BLOCK_SECONDS)
 
 
-# --- parse stage ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ReadName:
-    """The name that the page of a task gives its product now, and its SKU."""
+    """The current name and SKU of the product of a task."""
 
     task: HeldTask
     name: str
@@ -149,12 +140,11 @@ class ReadName:
 
     @property
     def reason(self) -> str:
-        """Why its result is held."""
         return one_line(f"the page shows another product than before: {self.name}")
 
 
 async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, str]:
-    """The reasons by task: products that got the name of others, or another name and SKU.
+    """The reasons by task: products with the name of others, or with another name and SKU.
 
     Another product at a URL is accepted when the next visit shows it again.
     """
@@ -202,15 +192,12 @@ def _named(health: DomainHealth, name: str, *, is_renamed: bool) -> DomainHealth
     return _with_alarm(replace(health, same_name=name, same_in_a_row=count))
 
 
-# --- decisions --------------------------------------------------------------------------------
-
-
 async def list_alarms(database: Database) -> list[DomainAlarm]:
     return await database.run(store.select_alarms)
 
 
 async def decide_alarm(database: Database, host: str, decision: Decision) -> int:
-    """Accept or discard the held results of a domain; the number of tasks concerned."""
+    """Accept or discard the held results of a domain; returns the number of tasks."""
     name = domain_name(host)
     async with database.transaction() as connection:
         alarms = [alarm for alarm in await store.select_alarms(connection) if alarm.domain == name]

@@ -20,7 +20,7 @@ FASTEST = 0.005
 
 @dataclass(frozen=True, slots=True)
 class DomainLoad:
-    """A domain with pending tasks: its terms, its budget now, and what is with the workers."""
+    """A domain with pending tasks: its terms, its budget, and its tasks with the workers."""
 
     id: int
     name: str
@@ -41,23 +41,23 @@ class DomainLoad:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What holds for all domains at a tick."""
+    """Values of one tick for all domains."""
 
     window: float
     proxies: int
     task_proxies: bool
-    # how many of the proxies are tied to each region
+    # the number of proxies of each region
     tied: Mapping[str, int] = field(default_factory=dict)
 
     def proxies_for(self, region: str | None) -> int:
-        """Those that the workers of a domain can go through; all, if it is tied to none."""
+        """The proxies that workers of a domain can use; all, if it has no region."""
         if region is None:
             return self.proxies
         return self.proxies - sum(self.tied.values()) + self.tied.get(region, 0)
 
 
 def allowance(load: DomainLoad, pace: Pace, robots_delay: float = 0.0) -> int:
-    """How many more tasks of this domain may be queued now."""
+    """The number of further tasks of this domain that may be queued now."""
     if not load.is_active or load.is_held:
         return 0
     lanes = _lanes(load, pace)
@@ -68,20 +68,19 @@ def allowance(load: DomainLoad, pace: Pace, robots_delay: float = 0.0) -> int:
 
 
 def _most(load: DomainLoad, pace: Pace, delay: float) -> int:
-    """Tasks with the workers at once: those the window has slots for, or whose answers overlap."""
+    """The most tasks with the workers: as many as the window has slots, or as responses overlap."""
     concurrency = load.concurrency or DEFAULT_CONCURRENCY
     return max(ceil(pace.window / delay), min(concurrency, ceil(A_SLOW_ANSWER / delay)))
 
 
 def _slots(pace: Pace, delay: float, starts_in: float) -> int:
-    """Slots from the next free one to the end of the window."""
     if starts_in > pace.window:
         return 0
     return floor((pace.window - starts_in) / delay) + 1
 
 
 def _lanes(load: DomainLoad, pace: Pace) -> int:
-    """The number of proxies with a separate budget; 0 if all requests share one."""
+    """The number of proxies with separate budgets; 0 if all requests share one."""
     proxied = pace.task_proxies if load.use_proxies is None else load.use_proxies
     return pace.proxies_for(load.region) if proxied and load.per_proxy_only else 0
 

@@ -17,7 +17,7 @@ MOST_VISITS = 100_000
 
 
 async def archived_page(database: Database, settings: Settings, url: str) -> SavedPage | None:
-    """The newest page of the task for a URL; None where there is none in the archive."""
+    """The newest page of the task for a URL; None if the archive has none."""
     address = normalise(url)
     if isinstance(address, Refusal):
         raise InvalidInput(f"{url} cannot be fetched: {address.value}")
@@ -34,7 +34,6 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
 async def visited_page(
     database: Database, settings: Settings, task_id: int, *, visit: int = 1
 ) -> SavedPage:
-    """The stored page of a visit; 1 is the newest that has one."""
     return _saved(await visited_response(database, settings, task_id, visit=visit))
 
 

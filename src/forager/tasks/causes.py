@@ -17,8 +17,6 @@ MAX_TRACE = 20_000
 
 
 class ErrorType(StrEnum):
-    """What people group errors by."""
-
     NETWORK = "network"
     HTTP = "http"
     PARSE = "parse"
@@ -45,20 +43,20 @@ ERROR_TYPES: dict[ErrorKind, ErrorType] = {
 _URL = re.compile(r"\b(?:https?|socks5)://[^\s'\",;]+")
 _ADDRESS = re.compile(r"\[[0-9a-f:.]{2,}\]|\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?", re.IGNORECASE)
 _HEX = re.compile(r"\b(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f][0-9a-f-]{7,}\b", re.IGNORECASE)
-# a status says what happened; every other number only to whom
+# a status identifies the cause; other numbers identify the object
 _NUMBER = re.compile(r"(?<!answered )(?<![\w.])\d[\d.,]*(?![\w])")
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why an attempt failed, as it is stored."""
+    """Why an attempt failed."""
 
     kind: ErrorKind
     message: str
     permanent: bool = False
-    # seconds that the other side asks to wait
+    # of a Retry-After
     retry_after: float | None = None
-    # for what is a fault of Forager itself
+    # of a bug in Forager
     stack_trace: str | None = None
 
     @property
@@ -71,7 +69,7 @@ class Cause:
 
 
 def cause_of(error: Exception) -> Cause:
-    """The cause that an exception stands for; any other exception is a bug of Forager."""
+    """The cause for an exception; an exception other than WorkFailed is a bug of Forager."""
     if isinstance(error, WorkFailed):
         return Cause(
             error.kind,
@@ -89,7 +87,7 @@ def cause_of(error: Exception) -> Cause:
 
 
 def message_key(message: str) -> str:
-    """The message without numbers, URLs and addresses, so that equal causes group."""
+    """The message without numbers, URLs and addresses, by which errors are grouped."""
     key = _URL.sub("<url>", message)
     key = _ADDRESS.sub("<address>", key)
     key = _HEX.sub("<id>", key)
@@ -97,7 +95,7 @@ def message_key(message: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A message as a table and a list can hold it: servers and pages may have put in anything."""
+    """A message as a table can store it: servers and pages may have written anything."""
     return " ".join(storable(text).split())[:MAX_MESSAGE] or "no reason was given"
 
 
@@ -119,8 +117,6 @@ class ErrorGroup:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """One error."""
-
     id: int
     task_id: int | None
     job_id: str | None
@@ -136,10 +132,7 @@ class ErrorRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorFilter:
-    """Which errors; None: whatever it is. `days` back from the database's now.
-
-    `domain` is what a person named, `domain_ids` are those that are meant by it.
-    """
+    """Filters of errors; None: any. `domain_ids` are the rows of `domain`."""
 
     domain: str | None = None
     error_type: str | None = None

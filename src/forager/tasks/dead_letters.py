@@ -13,21 +13,10 @@ from forager.hints import Hint, action
 from forager.tasks.store import dead_letters as store
 from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
 
-__all__ = [
-    "DeadLetter",
-    "LetterFilter",
-    "LetterGroup",
-    "count_letters",
-    "drop_letters",
-    "group_letters",
-    "letter_filter",
-    "list_letters",
-    "retry_letters",
-    "unknown_letters",
-]
+__all__ = ["DeadLetter", "LetterFilter", "LetterGroup"]
 
 MAX_ID = 2**63 - 1
-# letters per transaction: retrying a million must not block other work
+# letters per transaction, so that retrying a million does not block other work
 CHUNK = 1_000
 SHOWN = 20
 
@@ -35,7 +24,6 @@ SHOWN = 20
 def letter_filter(
     *, ids: Sequence[int] | None = None, cause: str | None = None, domain: str | None = None
 ) -> LetterFilter:
-    """Which letters are meant, checked."""
     if cause is not None and cause not in list(ErrorKind):
         raise InvalidInput(
             f"{cause!r} is no kind of error", hint=f"There are: {', '.join(ErrorKind)}."
@@ -77,7 +65,7 @@ async def count_letters(database: Database, wanted: LetterFilter) -> int:
 
 
 async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]:
-    """Of the ids that are named, those of no open letter; if none has one, that is an error."""
+    """The given ids that belong to no open letter; raises an error if none does."""
     if not wanted.ids:
         return []
     known = await database.run(store.select_open_ids, wanted.ids)
@@ -97,12 +85,12 @@ def no_such_letter(*ids: int) -> NotFound:
 
 
 async def retry_letters(database: Database, wanted: LetterFilter) -> int:
-    """Let the tasks be tried again now, with all their retries; how many."""
+    """Retry the tasks now, with all their retries; returns how many."""
     return await _resolve(database, wanted, "retried")
 
 
 async def drop_letters(database: Database, wanted: LetterFilter) -> int:
-    """Let the letters go; their tasks stay failed. How many."""
+    """Dismiss the letters; their tasks stay failed. Returns how many."""
     return await _resolve(database, wanted, "dropped")
 
 

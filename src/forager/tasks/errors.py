@@ -10,19 +10,15 @@ from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
 from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
-from forager.tasks.causes import ErrorFilter, ErrorGroup, ErrorRow, ErrorType
+from forager.tasks.causes import (
+    ErrorFilter,
+    ErrorGroup,
+    ErrorRow,
+    ErrorType,
+)
 from forager.tasks.store import errors as store
 
-__all__ = [
-    "ErrorFilter",
-    "ErrorGroup",
-    "ErrorRow",
-    "error_filter",
-    "error_trend",
-    "get_error",
-    "group_errors",
-    "list_errors",
-]
+__all__ = ["ErrorFilter", "ErrorGroup", "ErrorRow"]
 
 
 def error_filter(
@@ -33,7 +29,7 @@ def error_filter(
     message: str | None = None,
     task_id: int | None = None,
 ) -> ErrorFilter:
-    """Which errors are wanted, checked; `message` is that of a group."""
+    """A checked filter; `message` is that of a group."""
     if error_type is not None and error_type not in list(ErrorType):
         raise InvalidInput(
             f"{error_type!r} is no type of error", hint=f"There are: {', '.join(ErrorType)}."
@@ -62,7 +58,7 @@ async def group_errors(
 async def error_trend(
     database: Database, wanted: ErrorFilter, span: timedelta, *, parts: int = 48
 ) -> list[int]:
-    """Numbers of errors in equal parts of a span of time until now, the oldest first."""
+    """Numbers of errors in equal parts of a time span until now, oldest first."""
     async with database.connection() as connection:
         meant = await _meant(connection, wanted)
         rows = await store.count_over_time(
@@ -88,7 +84,6 @@ async def list_errors(
 
 
 async def get_error(database: Database, error_id: int) -> ErrorRow:
-    """One error with all that is known of it."""
     found = None
     if 0 < error_id < LARGEST_ID:
         found = await database.run(store.select_error, error_id)

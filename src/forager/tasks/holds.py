@@ -20,7 +20,7 @@ from forager.tasks.task import Hold
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a hold, or its end, has changed, and what is held now in all."""
+    """The effect of a hold or its end, and all holds afterwards."""
 
     changed: int
     withdrawn: int
@@ -30,21 +30,21 @@ class Held:
 
 
 class Holds:
-    """A hold is no state: all tasks, a domain and a task can each have one."""
+    """All tasks, a domain and a task can each have a hold, which is not a status."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def pause(self, selection: Selection) -> Held:
-        """Nothing new begins; what workers have taken is finished."""
+        """Start nothing new; tasks in progress are finished."""
         return await self._hold(selection, Hold.PAUSED)
 
     async def stop(self, selection: Selection) -> Held:
-        """Nothing new begins, and what workers have taken is withdrawn."""
+        """Start nothing new, and withdraw tasks in progress."""
         return await self._hold(selection, Hold.STOPPED)
 
     async def resume(self, selection: Selection) -> Held:
-        """Lift the hold on just what is named: a domain's stays when all are resumed."""
+        """Lift the hold of exactly this selection: a domain stays held when all are resumed."""
         return await self._hold(selection, None)
 
     async def _hold(self, selection: Selection, hold: Hold | None) -> Held:
@@ -62,7 +62,7 @@ class Holds:
         )
 
     async def _hold_all(self, hold: Hold | None) -> tuple[int, int]:
-        # The hold is committed first: what a tick has queued meanwhile is seen by the withdrawal.
+        # the hold is committed first, so that the withdrawal includes what a tick has queued
         async with self._database.connection() as connection:
             changed = await store.hold_all(connection, hold)
             withdrawn = hold and await store.withdraw_all(connection, running=hold is Hold.STOPPED)
@@ -105,9 +105,9 @@ async def in_batches(
     *,
     destroys: bool = False,
 ) -> int:
-    """Each batch is a transaction, by ascending ids; how many tasks were found.
+    """Apply `work` to a selection in batches, each in a transaction; returns the number of tasks.
 
-    What destroys does so at and below the host that is named, never in all that covers it.
+    `destroys`: the selection includes the named host and its subdomains, but no parent domain.
     """
     domain_ids = await domain_ids_of(database, selection, destroys=destroys)
     after = found = 0

@@ -24,7 +24,7 @@ from forager.tasks.json_array import Broken, read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
-# a URL may have 65,536 characters before it is normalised, and each may be written as \uXXXX
+# a URL may have 65,536 characters before it is normalized, and each may be written as \uXXXX
 MAX_LINE = 512 * 1024
 SHOWN_LENGTH = 200
 COLUMNS = ("url", "priority", "every", "popularity", "at", "max_retries", "render")
@@ -54,10 +54,10 @@ _BY_SUFFIX = {
 
 
 def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | BadLine]:
-    """The requests of a file: of its lines, or of the entries of a JSON array.
+    """The requests of a file: one per line, or per entry of a JSON array.
 
-    Lines that begin with # are comments. The file's name decides the format, else its first line;
-    `-` is standard input.
+    Lines that begin with # are comments. The name of the file determines the format, otherwise its
+    first line does; `-` is standard input.
     """
     stream = _with_own_lock(stream) if name == STDIN else stream
     known = _BY_SUFFIX.get(PurePath(name).suffix.lower())
@@ -70,7 +70,7 @@ def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | B
 
 
 def _with_own_lock(stream: BinaryIO) -> BinaryIO:
-    """At its end Python takes the lock of `sys.stdin`, and aborts if a thread waits there."""
+    """On exit Python takes the lock of `sys.stdin`, and aborts if a thread holds it."""
     try:
         return open(stream.fileno(), "rb", closefd=False)
     except UnsupportedOperation:  # it is not a file of the system
@@ -93,7 +93,7 @@ def _read_lines(
 
 
 def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLine]:
-    """The entries of an array, which may all stand in one line."""
+    """The requests of a JSON array."""
     for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
         if isinstance(entry, Broken):
             yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
@@ -106,7 +106,7 @@ def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLi
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that holds more than a comment; one that is cut continues in the stream."""
+    """A line that is not only a comment; a cut one continues in the stream."""
 
     number: int
     raw: bytes
@@ -114,7 +114,7 @@ class _Line:
 
 
 def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
-    """Numbered from 1, without the space before them."""
+    """Lines numbered from 1, without leading space."""
     number = 0
     while raw := stream.readline(MAX_LINE):
         number += 1
@@ -125,7 +125,7 @@ def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
 
 
 def _lines(lines: Iterable[_Line], stream: BinaryIO) -> Iterator[tuple[int, str | BadLine]]:
-    """What cannot be a line of text is bad."""
+    """Decoded lines, or why a line cannot be decoded."""
     for line in lines:
         if line.is_cut:
             _skip_line(stream)
@@ -166,9 +166,9 @@ def _guess(first: str) -> FileFormat:
 
 
 def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
-    """What stands between the cells of a row without a header.
+    """The delimiter of a row without a header, if it has one.
 
-    Most of them may be part of a URL: they divide only if what follows can be understood.
+    Delimiters may be part of a URL: one counts only if the other cells are valid.
     """
     for delimiter in among:
         cells = _cells(line, delimiter) or []
@@ -178,7 +178,7 @@ def _divider(line: str, among: Iterable[str] = _DELIMITERS) -> str | None:
 
 
 def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
-    """How lines are read, and whether the first one only names the columns."""
+    """The reader of lines, and whether the first line is a header."""
     if kind is FileFormat.JSON_LINES:
         return _read_json, False
     if kind is FileFormat.LIST:
@@ -198,19 +198,19 @@ def _reader(kind: FileFormat, first: str) -> tuple[Read, bool]:
 
 
 def _header(first: str) -> tuple[str, list[str]] | None:
-    """The delimiter and the names of the columns, if this line is made of names."""
+    """The delimiter and the names of the columns, if this line is a header."""
     for delimiter in _DELIMITERS:
         names = [cell.strip().lower() for cell in _cells(first, delimiter) or []]
         if "url" in names or _is_almost_header(names):
             if words := _misspelt(names):
-                # nothing is done yet: better now than after a hundred thousand lines
+                # nothing is imported yet: better an error now than after many lines
                 raise InvalidInput(f"the first line has {words}")
             return delimiter, names
     return None
 
 
 def _is_almost_header(names: Collection[str]) -> bool:
-    """Whether a line can only have been meant to name the columns."""
+    """Whether a line can only be a misspelled header."""
     return len(names) > 1 and not _NOT_NAMES.search("".join(names)) and _misspelt(names) is not None
 
 
@@ -250,7 +250,7 @@ def _read_json(number: int, line: str) -> TrackRequest | BadLine:
 
 
 def request_of(number: int, value: Any, text: str) -> TrackRequest | BadLine:
-    """The request in a JSON value: a URL, or an object with one; `text` is how it was written."""
+    """The request in a JSON value: a URL, or an object with one; `text` is its source."""
     if isinstance(value, str):
         return _request(number, {"url": value}, text)
     if not isinstance(value, dict):
@@ -259,7 +259,7 @@ def request_of(number: int, value: Any, text: str) -> TrackRequest | BadLine:
 
 
 def _misspelt(names: Collection[str]) -> str | None:
-    """The first name that stands for one of ours that is missing; unknown names are ignored."""
+    """The first misspelling of a missing column; unknown names are ignored."""
     unknown = (name for name in names if name not in _KNOWN)
     for name in islice(unknown, MOST_NAMES):
         near = _nearest(name)
@@ -272,19 +272,19 @@ def _misspelt(names: Collection[str]) -> str | None:
 def _nearest(name: str) -> str | None:
     given = name.strip().lower()
     near = get_close_matches(given, COLUMNS, n=1) if len(name) <= 20 else []
-    # without a URL nothing can be done, but what may be left out is not guessed at
+    # the URL is required, so a guess is worthwhile; optional columns are guessed only if close
     return near[0] if near and (near[0] == "url" or _is_slip(given, near[0])) else None
 
 
 def _is_slip(given: str, meant: str) -> bool:
-    """Whether a name is close to one of ours but a different word: `delivery` is no `every`."""
+    """Whether a name is a misspelling and not another word: `delivery` is not `every`."""
     return _one_letter_apart(given, meant) or (
         given[0] == meant[0] and bool(get_close_matches(given, [meant], cutoff=0.85))
     )
 
 
 def _one_letter_apart(one: str, other: str) -> bool:
-    """One more, one less, or another one."""
+    """Whether the words differ by one added, removed or replaced letter."""
     short, long = sorted((one, other), key=len)
     pairs = enumerate(zip(short, long, strict=False))
     same = next((place for place, (a, b) in pairs if a != b), len(short))
@@ -298,7 +298,7 @@ def _request(number: int, values: Mapping[str, Any], line: str) -> TrackRequest 
     if not isinstance(url, str) or not url.strip():
         return _bad(number, "there is no URL in it", line)
     if _BREAK.search(url.strip()):
-        # normalised, it would be another URL: tabs and line ends just vanish from one
+        # normalization would remove the character, and change the URL
         return _bad(number, "there is a tab or a line end within the URL", line)
     try:
         terms = Terms(
@@ -317,14 +317,13 @@ def _request(number: int, values: Mapping[str, Any], line: str) -> TrackRequest 
 
 
 def _given(values: Mapping[str, Any], name: str) -> Any:
-    """A value, or None where a cell is empty."""
     value = values.get(name)
     return None if isinstance(value, str) and not value.strip() else value
 
 
 _KNOWN = frozenset(COLUMNS)
 _NOT_NAMES = re.compile(r"[:/.0-9]")
-# of one line or entry; longer input is rejected unread
+# per line or entry
 MOST_NAMES = 50
 _BREAK = re.compile(r"[\t\r\n]")
 _WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")
@@ -332,7 +331,7 @@ _WHOLE = re.compile(r"\s*[0-9]{1,9}\s*")
 
 @lru_cache(maxsize=1000)
 def _every(text: str) -> timedelta:
-    """Files say the same few intervals again and again."""
+    """Cached, because files repeat the same few intervals."""
     return parse_every(text)
 
 

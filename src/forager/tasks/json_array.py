@@ -17,7 +17,7 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value, the line that it begins in, and how it was written."""
+    """A value, its first line, and its source."""
 
     line: int
     value: Any
@@ -26,7 +26,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why nothing after this line can be read: where the next entry begins is unknown."""
+    """Why nothing after this line can be read."""
 
     line: int
     reason: str
@@ -36,7 +36,7 @@ class Broken:
 def read_array(
     begun: bytes, stream: BinaryIO, *, line: int = 1, longest: int
 ) -> Iterator[Entry | Broken]:
-    """The entries of the array that begins with `begun` and continues in the stream."""
+    """The entries of an array that starts with `begun` and continues in the stream."""
     return _Array(begun, stream, line, longest).entries()
 
 
@@ -72,7 +72,7 @@ class _Array:
             yield self._broken(str(error))
 
     def _entry(self) -> Entry:
-        """The value at this place; a number at the end of what is read may continue."""
+        """The next value; a number at the end of the buffer may continue."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._place)
@@ -89,7 +89,7 @@ class _Array:
         return entry
 
     def _next_mark(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not space; empty at the end."""
         while True:
             found = _SPACE.match(self._text, self._place)
             assert found is not None
@@ -109,7 +109,7 @@ class _Array:
         self._place = place
 
     def _read_on(self) -> bool:
-        """Read another piece, and forget what is behind; False at the end."""
+        """Read another piece, and drop the consumed text; False at the end."""
         if self._is_over:
             return False
         piece = self._stream.read(PIECE)

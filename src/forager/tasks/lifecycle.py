@@ -1,13 +1,13 @@
-"""The life of a task: its states, and the one table of moves that every UPDATE is built from.
+"""The lifecycle of a task: its states, and the moves from which every UPDATE is built.
 
-Pausing and stopping are holds, not states. A move says which states it starts from, where each of
-them leads and what else it changes; `changes` and `allowed` are its SQL for a row named `t`.
+Pausing and stopping are holds, not states. A move has its source and target states and its other
+effects; `changes` and `allowed` are its SQL for a row named `t`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -23,17 +23,16 @@ class TaskStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMove:
-    """One legal move, and its effects on the row besides the status."""
+    """A legal move, and its effects on the row besides the status."""
 
     name: str
     steps: Mapping[TaskStatus, TaskStatus]
-    # gives the task to %(worker_id)s; every other move takes it away from its worker
+    # assigns the task to %(worker_id)s; every other move removes it from its worker
     claims: bool = False
-    # increments the lease: the earlier holder can write nothing
+    # increments the lease, so that the earlier holder cannot write
     revokes: bool = False
     starts: bool = False
     finishes: bool = False
-    # drops the time of the next crawl
     unschedules: bool = False
     spends_retry: bool = False
     resets_retries: bool = False
@@ -41,14 +40,13 @@ class TaskMove:
 
     @property
     def allowed(self) -> str:
-        """The condition under which the move is legal."""
         if len(self.steps) == 1:
             return f"t.status = {_literal(*self.steps)}"
         return f"t.status IN ({', '.join(map(_literal, self.steps))})"
 
     @property
     def changes(self) -> str:
-        """The assignments of an UPDATE that makes the move."""
+        """The assignments of an UPDATE."""
         effects = {
             "lease = t.lease + 1": self.claims or self.revokes,
             "started_at = now()": self.starts,
@@ -82,14 +80,14 @@ def _literal(status: TaskStatus) -> str:
 
 
 _S = TaskStatus
-# where a task returns to when its worker gives it up
+# the state before a claim
 _CLAIMED_FROM = {_S.CRAWLING: _S.QUEUED, _S.PARSING: _S.DOWNLOADED}
 
 QUEUE = TaskMove(name="queue", steps={_S.PENDING: _S.QUEUED})
 CLAIM_DOWNLOAD = TaskMove(name="claim", steps={_S.QUEUED: _S.CRAWLING}, claims=True, starts=True)
 STORE_PAGE = TaskMove(name="store page", steps={_S.CRAWLING: _S.DOWNLOADED})
 CLAIM_PARSE = TaskMove(name="claim", steps={_S.DOWNLOADED: _S.PARSING}, claims=True)
-# a page that did not change needs no parsing
+# unchanged pages are not parsed
 COMPLETE = TaskMove(
     name="complete",
     steps={_S.CRAWLING: _S.COMPLETED, _S.PARSING: _S.COMPLETED},
@@ -108,14 +106,14 @@ RETRY_LATER = TaskMove(
     steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
     spends_retry=True,
 )
-# the last retry of a visit failed: the task returns to its interval
+# the last retry of a visit failed: the next visit is by the interval
 MISS = TaskMove(
     name="miss",
     steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
     finishes=True,
     resets_retries=True,
 )
-# not the task's fault: its host is rate-limited, for example
+# without a fault of the task, such as a rate-limited host
 POSTPONE = TaskMove(name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING})
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
 WITHDRAW = TaskMove(
@@ -127,24 +125,12 @@ WITHDRAW = TaskMove(
     },
     revokes=True,
 )
-# Like a job, a task spends a retry on the death of its worker: a page that kills workers must come
-# to an end.
+# like a job, a task spends a retry on the death of its worker: a page that kills workers must not
+# be retried forever
 RECOVER = TaskMove(name="recover", steps=_CLAIMED_FROM, revokes=True, spends_retry=True)
-# the worker died during the last retry of a visit: the task returns to its interval
-RECOVER_MISSED = TaskMove(
-    name="miss",
-    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
-    revokes=True,
-    finishes=True,
-    resets_retries=True,
-)
-RECOVER_FAILED = TaskMove(
-    name="fail",
-    steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},
-    revokes=True,
-    finishes=True,
-    unschedules=True,
-)
+# the worker died during the last retry of a visit: the next visit is by the interval
+RECOVER_MISSED = replace(MISS, revokes=True)
+RECOVER_FAILED = replace(FAIL, revokes=True)
 COME_DUE = TaskMove(
     name="come due",
     steps={_S.COMPLETED: _S.PENDING},

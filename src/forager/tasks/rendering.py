@@ -13,7 +13,7 @@ from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, GiveUp, NotFound
 from forager.extract.product.record import Product
 from forager.extract.wildcard import Pattern
-from forager.fetch.polite import DomainTerms, Fetching, Journey
+from forager.fetch.polite import DomainTerms, Fetching, PageFetch
 from forager.fetch.response import Request, Response, agent_header
 from forager.parsers.reading import Parsed
 from forager.render import store
@@ -28,10 +28,9 @@ from forager.settings.crawling import RenderMode
 from forager.tasks.stages.attempt import HeldTask
 from forager.tasks.store.claims import exists_renderer
 
-# what other workers have learned, and whether one of them renders, is looked up this often
+# how long lessons and the presence of a renderer are cached
 KNOWN_FOR = 15.0
 MAX_DOMAINS = 1_000
-# domains whose scripts and styles are cached at the same time
 CACHED_DOMAINS = 8
 # redirects by script
 MAX_MOVES = 3
@@ -42,7 +41,7 @@ def mode_of(task: HeldTask) -> RenderMode:
 
 
 class DomainLessons:
-    """What was learned about the URL shapes of domains."""
+    """Cached lessons about the URL shapes of domains."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +58,7 @@ class DomainLessons:
 
 
 class RenderDecisions:
-    """Which tasks are visited with a browser, and what their pages have shown about others."""
+    """Decides which tasks are visited with a browser, and learns from their pages."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -83,11 +82,10 @@ class RenderDecisions:
         lessons = await self._lessons.of(task.domain_id)
         if task.needs_browser:
             return None if lessons.is_recheck_due(task.url) else "no_price"
-        # the first visit of a page like others that need a browser
         return "like_others" if lessons.gains(task.url) else None
 
     async def needs_rendering(self, task: HeldTask, parsed: Parsed) -> bool:
-        """Whether a static page that was read has no price, and may have one in a browser."""
+        """Whether a static page has no price, and may have one in a browser."""
         is_auto = mode_of(task) is RenderMode.AUTO
         if not is_auto or _has_price(parsed.product) or parsed.broke or parsed.stack_trace:
             return False
@@ -97,9 +95,9 @@ class RenderDecisions:
     async def learn(
         self, connection: Connection, task: HeldTask, product: Product | None, *, rendered: bool
     ) -> bool:
-        """Store what a page has shown about others of its shape; whether its task needs a browser.
+        """Store the lesson of a page for others of its shape; returns whether it needs a browser.
 
-        Only pages that were rendered, or whose task needed that before, show anything.
+        Call it for pages that were rendered, or whose task needed a browser before.
         """
         lessons = await self._lessons.of(task.domain_id)
         lesson = lessons.learn(task.url, gained=rendered and _has_price(product))
@@ -118,14 +116,14 @@ class RenderDecisions:
 
 @dataclass(frozen=True, slots=True)
 class RenderedDownload:
-    """A page from the browser, and the static response that it was made from."""
+    """A rendered page, and the static response that it was made from."""
 
     page: RenderedPage
     static: Response
 
 
 class TaskBrowser:
-    """The browser of a worker for tasks, which starts with the first page that needs it."""
+    """The browser of a worker for tasks, started with the first page that needs it."""
 
     def __init__(self, settings: Settings, fetching: Fetching) -> None:
         self._settings = settings
@@ -144,26 +142,26 @@ class TaskBrowser:
 
     @property
     def room(self) -> int:
-        """Pages that may be under way at the same time; some of them fetch while others render."""
+        """Pages in progress at the same time; some are fetched while others are rendered."""
         return 2 * self._limits.pages if self.is_there else 0
 
     async def close(self) -> None:
         if self._renderer is not None:
             await self._renderer.__aexit__(None, None, None)
 
-    async def render(self, journey: Journey, response: Response) -> RenderedDownload:
-        """Render a page; where a script leads elsewhere, that page."""
+    async def render(self, fetch: PageFetch, response: Response) -> RenderedDownload:
+        """Render a page; if a script redirects, the page that it leads to."""
         assert self._renderer is not None
-        loader = self._loader(journey.domain)
+        loader = self._loader(fetch.domain)
         for _ in range(MAX_MOVES + 1):
             page = await self._renderer.render(response, loader)
             if page.moved is None:
                 return RenderedDownload(page, response)
-            response = (await journey.fetch(Request(page.moved))).response
+            response = await fetch.fetch_page(Request(page.moved))
         raise GiveUp("scripts redirect the page again and again", kind=ErrorKind.RENDER)
 
     async def static_before(self, task: HeldTask) -> Response | None:
-        """The static response of a page that answers 304; None if it must be fetched again."""
+        """The stored static response for a 304; None if the page must be fetched again."""
         if task.ref is None:
             return None
         try:
@@ -172,15 +170,15 @@ class TaskBrowser:
             return None
 
     def _loader(self, domain: DomainTerms) -> ResourceLoader:
-        """Each page by the terms of its domain; what one may load is not shared with another."""
+        """A loader with the terms of the domain and a cache that no other domain shares."""
         cache = self._caches.pop(domain.name, None)
         if cache is None:
             cache = AssetCache(self._limits.cache_bytes // CACHED_DOMAINS)
         self._caches[domain.name] = cache
         while len(self._caches) > CACHED_DOMAINS:
             self._caches.popitem(last=False)
-        resources = self._fetching.journey(domain)
-        return ResourceLoader(resources.hops, resources.check, self._limits, cache)
+        resources = self._fetching.begin(domain)
+        return ResourceLoader(resources, resources.check, self._limits, cache)
 
 
 def _has_price(product: Product | None) -> bool:

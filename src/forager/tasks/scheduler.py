@@ -14,20 +14,20 @@ from forager.logs import get_logger
 from forager.services.service import Service, isolated
 from forager.settings import Settings
 from forager.tasks.allowance import LOOK_AHEAD, DomainLoad, Pace, allowance
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.store import scheduling as store
 from forager.tasks.store.stages import notify_workers
 
 log = get_logger("scheduler")
 
 # A tick that handles this many is followed by the next at once. Each row costs random writes in
-# half a dozen indexes, most of all just after a checkpoint; a tick shall stay short even then.
+# half a dozen indexes, which is slowest after a checkpoint; a tick must stay short even then.
 TASKS_PER_TICK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What one run did; `led` is False if another scheduler queued at the same time."""
+    """The result of one run; `led` is False if another scheduler queued at the same time."""
 
     led: bool = False
     woken: int = 0
@@ -36,11 +36,11 @@ class Tick:
 
 
 class Scheduler:
-    """Any number of processes may run one.
+    """Makes tasks due and queues them; any number of processes may run it.
 
-    Several may wake tasks at the same time, by SKIP LOCKED. Queueing compares what a domain has
-    queued with what it may have, and two that count at the same time would both fill it up: it is
-    done under an advisory lock, which ends with its transaction or its session.
+    Several may wake tasks at the same time, with SKIP LOCKED. Queueing compares the queued tasks of
+    a domain with its allowance, which two processes would both fill up: it needs an advisory lock,
+    which ends with its transaction.
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -63,7 +63,6 @@ class Scheduler:
         return max(tick.woken, tick.queued)
 
     async def run_once(self) -> Tick:
-        """Wake tasks that are due, and queue tasks."""
         woken = await self._wake()
         async with self._database.transaction() as connection:
             if not await store.lead(connection):
@@ -95,7 +94,7 @@ class Scheduler:
             TASKS_PER_TICK,
             stale_after=self._settings.stale_after,
         )
-        await tell(connection, self._settings, queued)
+        await send_hints(connection, self._settings, queued)
         return len(queued)
 
     def _allowances(self, loads: Sequence[DomainLoad], pace: Pace) -> list[tuple[DomainLoad, int]]:

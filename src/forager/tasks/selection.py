@@ -13,10 +13,10 @@ MAX_IDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All of what is named must fit; nothing named means all tasks.
+    """Tasks that match all given conditions; without conditions, all tasks.
 
-    `domain` is a host: the tasks of the domain that covers it. `url` is a part of the URL, in which
-    * stands for anything.
+    `domain` is a host, which selects the domain that applies to it. `url` is a part of the URL, in
+    which * stands for any characters.
     """
 
     ids: tuple[int, ...] = ()
@@ -45,7 +45,6 @@ class Selection:
         return self.domain is not None and self == Selection(domain=self.domain)
 
     def like(self) -> str | None:
-        """The pattern of the URL for LIKE."""
         if self.url is None:
             return None
         escaped = self.url.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -12,6 +12,8 @@ from forager.db.database import Connection, Database
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.hints import Hint
+from forager.products.record import AttemptRecord
+from forager.products.store.records import select_attempts
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks.holds import domain_ids_of, in_batches, no_such_task
@@ -21,7 +23,7 @@ from forager.tasks.store import activity as task_counts
 from forager.tasks.store import changes as task_changes
 from forager.tasks.store import reads as store
 from forager.tasks.store.activity import DomainBacklog
-from forager.tasks.task import Attempt, Task
+from forager.tasks.task import Task
 from forager.tasks.tracking import Tracked, Tracking
 from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 from forager.tasks.waiting import MOST_AHEAD, why_not_now
@@ -32,18 +34,18 @@ BACKLOGS_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """A task, when it comes next, why it does not run now, and its last attempts."""
+    """A task, its next visit, why it does not run now, and its last attempts."""
 
     task: Task
     every: timedelta
     next_at: datetime | None
     why: str | Hint
-    attempts: list[Attempt]
+    attempts: list[AttemptRecord]
 
 
 @dataclass(frozen=True, slots=True)
 class Recrawled:
-    """`held` ones are due, but wait until they are resumed; the rest was under way already."""
+    """`held` tasks are due, but wait until they are resumed; the others were in progress."""
 
     found: int
     due: int
@@ -87,7 +89,7 @@ class Tasks:
         allow_private: bool = False,
         found_by: str = "person",
     ) -> Tracked:
-        """Keep these URLs fresh. One that is tracked already takes over what is given."""
+        """Track URLs. The given terms replace those of known tasks."""
         requests = (TrackRequest(number, url) for number, url in enumerate(urls, start=1))
         mode = None if render is None else parse_render(render)
         return await self.track_requests(
@@ -106,7 +108,7 @@ class Tasks:
         found_by: str = "file",
         on_bad: Callable[[BadLine], None] | None = None,
     ) -> Tracked:
-        """The same for the lines of a file; `terms` count where a line says nothing."""
+        """Track the requests of a file; `terms` apply where a line has none."""
         tracking = Tracking(
             self._database,
             self._settings,
@@ -120,7 +122,7 @@ class Tasks:
     async def list_tasks(
         self, selection: Selection | None = None, *, cursor: str | None = None, limit: int = 50
     ) -> Page[Task]:
-        """Newest first, a page at a time."""
+        """Tasks, newest first."""
         check_limit(limit)
         selection = selection or Selection()
         domain_ids = await domain_ids_of(self._database, selection)
@@ -134,17 +136,17 @@ class Tasks:
         return page_of(found, limit, lambda task: task.id)
 
     async def get(self, name: str) -> Task:
-        """By number or by URL."""
+        """A task by ID or URL."""
         return await self._database.run(_existing, name)
 
     async def ids_of(self, urls: Sequence[str]) -> list[int | None]:
-        """The numbers of the tasks for these URLs; None where there is none."""
+        """The ids of the tasks for these URLs; None where there is none."""
         keys = [None if isinstance(url := normalise(u), Refusal) else url_hash(url) for u in urls]
         found = await self._database.run(store.select_ids_by_hash, [key for key in keys if key])
         return [None if key is None else found.get(key) for key in keys]
 
     async def unknown(self, selection: Selection) -> list[int]:
-        """Of the numbers that a selection names, those that no task has."""
+        """The ids of a selection that belong to no task."""
         if not selection.ids:
             return []
         known = await self._database.run(store.select_known_ids, selection.ids)
@@ -160,7 +162,7 @@ class Tasks:
                 stale_after=self._settings.stale_after,
                 task_proxies=self._settings.task_proxies,
             )
-            attempts = await store.select_attempts(connection, task.id, ATTEMPTS_SHOWN)
+            attempts = await select_attempts(connection, task.id, ATTEMPTS_SHOWN)
         asked = task.adapted_frequency or task.crawl_frequency or around.domain_frequency
         return TaskReport(
             task=task,
@@ -171,7 +173,7 @@ class Tasks:
         )
 
     async def recrawl(self, selection: Selection) -> Recrawled:
-        """Crawl now, before everything else of the same domain and priority."""
+        """Crawl now, before all other tasks of the same domain and priority."""
         due = held = 0
 
         async def recrawl_batch(connection: Connection, ids: list[int]) -> None:
@@ -194,7 +196,7 @@ class Tasks:
         render: RenderMode | None = None,
         default_render: bool = False,
     ) -> int:
-        """Change how tasks are kept; a new interval counts from the last visit."""
+        """Change the terms of tasks; a new interval counts from the last visit."""
         Terms(priority, every, popularity, max_retries=max_retries)
         default = timedelta(seconds=self._settings.recrawl_every) if default_every else None
         changed = 0
@@ -211,7 +213,7 @@ class Tasks:
         return changed
 
     async def remove(self, selection: Selection) -> int:
-        """Stop tracking. Products, their history and the archive are kept."""
+        """Stop tracking; products, their history and the archive are kept."""
         removed = 0
 
         async def remove_batch(connection: Connection, ids: list[int]) -> None:
@@ -222,8 +224,6 @@ class Tasks:
         return removed
 
     async def count(self, selection: Selection) -> int:
-        """How many tasks a selection means."""
-
         async def nothing(_connection: Connection, _ids: list[int]) -> None:
             return
 
@@ -246,7 +246,7 @@ class Tasks:
         )
 
     async def stats_now(self, counted: TaskStats) -> TaskStats:
-        """Counts from before, with what holds tasks now: that must never look undone."""
+        """Cached counts with current holds, so that a new hold is visible at once."""
         async with self._database.connection() as connection:
             all_hold, domains, tasks = await task_counts.count_held(connection)
             ticked_at = await task_counts.select_ticked_at(connection)
@@ -255,7 +255,6 @@ class Tasks:
         )
 
     async def in_progress(self) -> dict[UUID, int]:
-        """Number of tasks that each worker holds."""
         return await self._database.run(task_counts.count_by_worker)
 
 
@@ -271,7 +270,7 @@ async def _existing(connection: Connection, name: str) -> Task:
 
 
 def _next_at(task: Task) -> datetime | None:
-    """When it may run next; None if it runs, or waits for a person."""
+    """When it may run next; None if it runs, or has failed."""
     if task.status is TaskStatus.COMPLETED:
         return task.next_crawl_at
     return task.scheduled_at if task.status is TaskStatus.PENDING else None

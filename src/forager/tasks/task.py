@@ -12,7 +12,7 @@ from forager.errors import InvalidInput
 from forager.fetch.domains.service import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from forager.tasks.lifecycle import TaskStatus
 
-# higher runs first, as for jobs; the store keeps 10 - priority (decision 0029)
+# higher runs first, as for jobs; the database stores 10 - priority (decision 0029)
 PRIORITIES = range(10)
 DEFAULT_PRIORITY = 5
 CHANNEL = "forager_tasks"
@@ -20,7 +20,7 @@ CHANNEL = "forager_tasks"
 
 
 class Hold(StrEnum):
-    """Paused: nothing new begins. Stopped: what is under way is withdrawn as well."""
+    """Paused: nothing new is started. Stopped: work in progress is withdrawn as well."""
 
     PAUSED = "paused"
     STOPPED = "stopped"
@@ -28,7 +28,7 @@ class Hold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row of `crawl_tasks`, with the name of its domain."""
+    """A row of `crawl_tasks`, with the name of its domain."""
 
     id: int
     domain_id: int
@@ -43,7 +43,7 @@ class Task:
     next_crawl_at: datetime | None
     retry_count: int
     max_retries: int
-    # visits in a row whose last retry failed
+    # in a row, after their last retry
     failed_visits: int
     error_kind: str | None
     error_message: str | None
@@ -52,9 +52,9 @@ class Task:
     hold: Hold | None
     worker_id: UUID | None
     parser_version: str | None
-    # which visits use a browser; None: as its domain says
+    # which visits use a browser; None: the setting of its domain
     render: str | None
-    # the last visits have shown that the static response has no price
+    # the static response has no price
     needs_browser: bool
     found_by: str | None
     created_at: datetime
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def held_by(self) -> str | None:
-        """What keeps it from beginning, the widest hold first."""
+        """The hold that keeps it from starting, the widest one first."""
         holds = (
             ("all tasks are", self.all_hold),
             ("its domain is", self.domain_hold),
@@ -74,8 +74,46 @@ class Task:
 
     @property
     def shown_status(self) -> str:
-        """The state as people see it: a hold on the task itself comes before it."""
+        """The status, or the hold on the task itself."""
         return self.status if self.hold is None else self.hold
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSchedule:
+    """The settings that decide when a task is visited next; None: not set."""
+
+    id: int
+    crawl_frequency: timedelta | None = None
+    adapted_frequency: timedelta | None = None
+    # of its domain
+    domain_frequency: timedelta | None = None
+    adaptive: bool | None = None
+    min_frequency: timedelta | None = None
+    max_frequency: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TasksNow:
+    """The state of all tasks; cheap to read, however many there are."""
+
+    any_tasks: bool
+    # of all tasks
+    hold: str | None
+    ticked_at: datetime | None
+    now: datetime
+
+    @property
+    def no_scheduler(self) -> bool:
+        return is_silent(self.ticked_at, self.now)
+
+
+# the scheduler ticks every second
+SILENT_AFTER = timedelta(minutes=1)
+
+
+def is_silent(ticked_at: datetime | None, now: datetime) -> bool:
+    """Whether no scheduler runs, by its last tick."""
+    return ticked_at is None or now - ticked_at > SILENT_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +124,12 @@ class RecoveredTask:
     max_retries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One row of `task_attempts`, as far as people want to know."""
-
-    stage: str
-    attempt: int
-    outcome: str
-    error_kind: str | None
-    error_message: str | None
-    http_status: int | None
-    final_url: str | None
-    proxy_id: int | None
-    worker_id: UUID | None
-    started_at: datetime | None
-    finished_at: datetime
-    duration_ms: int | None
-    size: int | None
-
-
 def parse_every(text: str) -> timedelta:
     return checked(parse_duration(text))
 
 
 def parse_at(text: str) -> datetime:
-    """A time as ISO 8601; without an offset it is local."""
+    """An ISO 8601 time; local without an offset."""
     try:
         return datetime.fromisoformat(text.strip()).astimezone()
     except (ValueError, OverflowError):

@@ -13,7 +13,7 @@ from itertools import islice
 from forager.db.database import Connection, Database
 from forager.db.rows import select_now
 from forager.errors import GiveUp
-from forager.extract.hosts import base_url, host_name, host_of, parent_domains
+from forager.extract.hosts import host_name, host_of, parent_domains
 from forager.extract.keys import url_hash
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.domains import store as domain_store
@@ -27,7 +27,7 @@ from forager.tasks.task import DEFAULT_PRIORITY
 from forager.tasks.tracking_request import ANY_TERMS, BadLine, Terms, TrackRequest
 
 CHUNK = 5_000
-# seconds in which a chunk that is being read is done, unless nothing comes
+# seconds to wait for a chunk that is being read
 CLOSING = 0.5
 SHOWN = 20
 SHOWN_LENGTH = 200
@@ -35,7 +35,7 @@ SHOWN_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class FoundProduct:
-    """A product page that a crawl met; `allow_private` as that crawl was allowed."""
+    """A product page that a crawl found; `allow_private` as set for that crawl."""
 
     url: str
     allow_private: bool = False
@@ -44,7 +44,7 @@ class FoundProduct:
 
 @dataclass(slots=True)
 class Tracked:
-    """The outcome of a tracking request; of the bad lines, the first few."""
+    """The result of a tracking request, with the first bad lines."""
 
     added: int = 0
     known: int = 0
@@ -59,8 +59,6 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A request with its normalized URL."""
-
     request: TrackRequest
     url: NormalisedUrl
     host: str
@@ -68,7 +66,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Requests that are tracked together, and what cannot be."""
+    """Requests that are tracked together, and rejected ones."""
 
     named: list[_Named]
     bad: list[BadLine]
@@ -77,7 +75,7 @@ class _Chunk:
 class Tracking:
     """One import: any number of requests, in chunks that are committed one by one.
 
-    An import that is interrupted keeps what it has done, and can be begun again.
+    An interrupted import keeps the committed chunks, and can be repeated.
     """
 
     def __init__(
@@ -99,20 +97,20 @@ class Tracking:
         self._tracked = Tracked()
 
     async def track(self, requests: Iterable[TrackRequest | BadLine]) -> Tracked:
-        # one time for all of them, so that popularity decides between them
+        # the same time for all, so that popularity decides their order
         due = await self._database.run(select_now)
         chunks = _chunks(requests)
         following = _read_ahead(chunks)
         try:
             while chunk := await asyncio.shield(following):
-                # while the database works on one chunk, the next is read
+                # the next chunk is read while the database works on this one
                 following = _read_ahead(chunks)
                 for bad in chunk.bad:
                     self._refuse(bad)
                 async with self._database.transaction() as connection:
                     await self._track_chunk(connection, chunk.named, due)
         finally:
-            # a thread cannot be canceled, and the caller that opened the file is about to close it;
+            # a thread cannot be canceled, and the caller will close the file;
             # input from a terminal is not waited for
             await asyncio.wait([following], timeout=CLOSING)
             if not following.cancel():
@@ -132,10 +130,11 @@ class Tracking:
                 self._refuse(_bad(one.request, refused[one.host]))
                 continue
             self._tracked.known += one.url in said
-            # of a URL that is named twice, the later line counts in what it says
+            # of a URL that is listed twice, the values of the later line apply
             said[one.url] = one.request.terms.or_else(said.get(one.url, ANY_TERMS))
-            new = _new_task(one.url, covers[one.host], said[one.url].or_else(self._terms))
-            tasks[new.url_hash] = new
+            terms = said[one.url].or_else(self._terms)
+            key = url_hash(one.url)
+            tasks[key] = NewTask(covers[one.host].id, one.url, key, terms)
         await self._write(connection, list(tasks.values()), due)
 
     async def _write(self, connection: Connection, tasks: list[NewTask], due: datetime) -> None:
@@ -163,9 +162,9 @@ class Tracking:
 async def track_found(
     connection: Connection, urls: Sequence[FoundProduct], found_by: str, *, max_retries: int = 3
 ) -> int:
-    """Turn product pages into tasks, inside the caller's transaction; how many are new.
+    """Turn product pages into tasks, inside the transaction of the caller; returns the new ones.
 
-    URLs that cannot be tracked are left out, those that are tracked stay as they are.
+    URLs that cannot be tracked are left out; known tasks stay as they are.
     """
     found = [(page, url) for page in urls if not isinstance(url := normalise(page.url), Refusal)]
     tasks: dict[bytes, NewTask] = {}
@@ -175,8 +174,8 @@ async def track_found(
         covers, _ = await cover_hosts(connection, hosts, allow_private=allowed)
         for page, url in part:
             if (cover := covers.get(host_of(url))) is not None:
-                new = _new_task(url, cover, page.terms)
-                tasks[new.url_hash] = new
+                key = url_hash(url)
+                tasks[key] = NewTask(cover.id, url, key, page.terms)
     if not tasks:
         return 0
     return await store.insert_tasks(
@@ -192,10 +191,10 @@ async def track_found(
 async def cover_hosts(
     connection: Connection, hosts: set[str], *, allow_private: bool
 ) -> tuple[dict[str, Cover], dict[str, str | Hint]]:
-    """The domain of each host, made where there is none; and why some hosts are refused."""
+    """The domain of each host, created where there is none; and why some hosts are rejected."""
     if not hosts:
         return {}, {}
-    covers = await _find_covers(connection, hosts)
+    covers = await domain_store.select_covers(connection, hosts)
     refused: dict[str, str | Hint] = {}
     for host in sorted(hosts):
         known = covers.get(host)
@@ -206,45 +205,23 @@ async def cover_hosts(
             refused[host] = reason
     missing = hosts - covers.keys() - refused.keys()
     if missing:
-        covers = await _make_covers(connection, hosts - refused.keys(), missing)
+        # of a shop and its subdomains in one list, the row of the shop covers all
+        tops = {host for host in missing if not missing.intersection(parent_domains(host))}
+        await domain_store.insert_domains(connection, tops)
+        covers = await domain_store.select_covers(connection, hosts - refused.keys())
     kept = {host: cover for host, cover in covers.items() if host not in refused}
     if allow_private and kept:
         await domain_store.allow_private(connection, sorted({cover.id for cover in kept.values()}))
     return kept, refused
 
 
-async def _make_covers(
-    connection: Connection, hosts: set[str], missing: set[str]
-) -> dict[str, Cover]:
-    """Of a shop and its subdomains in one list, the shop's row covers all, as if it came first."""
-    tops = {host for host in missing if not missing.intersection(parent_domains(host))}
-    await domain_store.insert_domains(connection, {host: base_url(host) for host in tops})
-    return await _find_covers(connection, hosts)
-
-
-async def _find_covers(connection: Connection, hosts: set[str]) -> dict[str, Cover]:
-    lines = {host: [host, *parent_domains(host)] for host in hosts}
-    rows = await domain_store.select_covers(
-        connection, sorted({n for line in lines.values() for n in line})
-    )
-    nearest = {host: next((n for n in line if n in rows), None) for host, line in lines.items()}
-    return {host: rows[name] for host, name in nearest.items() if name is not None}
-
-
 def _refusal(host: str, *, allowed: bool) -> str | Hint | None:
-    """Why the host is refused; a name is checked again when it is resolved."""
+    """Why the host is rejected; a name is checked again when it is resolved."""
     try:
         GuardPolicy(allow_private=allowed).check_unresolved(host_name(host))
     except GiveUp as error:
         return Hint("{}; {}", error.message, error.hint) if error.hint else error.message
     return None
-
-
-def _new_task(url: NormalisedUrl, cover: Cover, terms: Terms) -> NewTask:
-    return NewTask(
-        cover.id, url, url_hash(url), terms.priority, terms.every, terms.popularity, terms.at,
-        terms.max_retries, terms.render,
-    )  # fmt: skip
 
 
 def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:
@@ -270,7 +247,7 @@ def _sort_into(chunk: _Chunk, request: TrackRequest | BadLine) -> None:
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:
-    """The next chunk, read by a thread that does not hold up the end of the process."""
+    """The next chunk, read by a daemon thread, which cannot delay the exit of the process."""
     reading: Future[_Chunk | None] = Future()
     reading.set_running_or_notify_cancel()
 

@@ -16,7 +16,7 @@ MOST_RETRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a task is to be kept; None: as it is, or by default."""
+    """The terms of a task; None: unchanged, or the default."""
 
     priority: int | None = None
     every: timedelta | None = None
@@ -40,7 +40,7 @@ class Terms:
             raise InvalidInput(f"retries must be 0 to {MOST_RETRIES}, not {self.max_retries}")
 
     def or_else(self, other: Terms) -> Terms:
-        """These terms, and the other's where these say nothing."""
+        """These terms, with those of `other` where these are None."""
         if other is ANY_TERMS:
             return self
         return Terms(
@@ -58,7 +58,7 @@ ANY_TERMS = Terms()
 
 @dataclass(frozen=True, slots=True)
 class TrackRequest:
-    """A URL as it was written in a line of a file, or as the n-th of a list."""
+    """A URL in a line of a file, or the n-th of a list."""
 
     line: int
     url: str
@@ -67,7 +67,7 @@ class TrackRequest:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """What cannot be tracked, and why."""
+    """A rejected line."""
 
     line: int
     reason: str | Hint

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from forager.hints import Action, Hint, action
-from forager.tasks.activity import is_silent
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.store.reads import Surroundings
-from forager.tasks.task import Hold, Task
+from forager.tasks.task import Hold, Task, is_silent
 
 MOST_AHEAD = 1_000
 
@@ -19,7 +18,7 @@ _WITH_WORKERS = {
 
 
 def why_not_now(task: Task, around: Surroundings) -> str | Hint:
-    """One line; the reason that a person can fix comes first."""
+    """One line; reasons that a user can fix come first."""
     if task.status in (TaskStatus.CRAWLING, TaskStatus.PARSING):
         return _WITH_WORKERS[task.status]
     if task.status is TaskStatus.FAILED:

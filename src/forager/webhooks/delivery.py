@@ -50,7 +50,7 @@ log = get_logger("webhooks")
 POLL_INTERVAL = 1.0
 PER_CLAIM = 20
 AT_ONCE = 4
-# longer than the slowest receiver can make one claim last
+# longer than one claim can take
 LEASE = 300.0
 # 5 s, doubling up to 6 hours: 20 attempts take about two days
 RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
@@ -58,7 +58,7 @@ RETRY = RetryPolicy(first=5.0, longest=6 * 3600.0, max_attempts=20)
 PAUSE_AFTER = 5
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
-# while the key that opens its secret, or the mail server, is missing
+# while the secret key or the mail server is missing
 UNREADY_PAUSE = 60.0
 GONE = 410
 GONE_REASON = "it answered 410 Gone"
@@ -86,7 +86,7 @@ class Attempt:
 
 
 class Deliverer:
-    """Any number of processes may run one. A webhook that fails or hangs delays no other."""
+    """Sends messages; any number of processes may run it. A failing webhook delays no other."""
 
     def __init__(
         self, database: Database, settings: Settings, process_id: UUID | None = None
@@ -131,7 +131,7 @@ class Deliverer:
         await _first_of(self._busy.values(), POLL_INTERVAL)
 
     async def run_once(self) -> int:
-        """Send due messages; return the number of those that were taken."""
+        """Send due messages; returns how many were accepted."""
         async with Poster(self._agent) as poster:
             found = await self._claim(())
             return sum(
@@ -157,7 +157,7 @@ class Deliverer:
     async def _deliver(
         self, poster: Poster, receiver: Receiver, messages: Sequence[Message]
     ) -> int:
-        """Send a few at a time until all were tried or the webhook is paused; count the taken."""
+        """Send a few at a time until the webhook is paused; returns how many were accepted."""
         taken, is_failing = 0, receiver.failures > 0
         async with claimed(self._database, messages) as claim:
             try:
@@ -197,7 +197,7 @@ class Deliverer:
         WEBHOOK_DELIVERIES.add("refused", amount=len(failures))
 
     async def _judge(self, receiver: Receiver, attempts: Sequence[Attempt]) -> bool:
-        """Count failures in a row, and whether deliveries to this webhook stop for now."""
+        """Count failures in a row; returns whether deliveries to this webhook pause."""
         answers = [each.posted for each in attempts if each.posted is not None]
         if not answers:
             return False
@@ -261,7 +261,7 @@ Send = Callable[[Mapping[str, Any], str, int], Awaitable[Posted]]
 
 
 def _sender(poster: Poster, receiver: Receiver, vault: Vault, settings: Settings) -> Send:
-    """The way to a receiver: HTTP or e-mail; raises an error while there is none."""
+    """The function that sends to a receiver; raises an error while that is not possible."""
     if receiver.url.startswith(MAILTO):
         mailer = Mailer(settings)
         return lambda content, delivery, _: mailer.send(receiver.url, content, delivery)
@@ -288,7 +288,7 @@ async def _attempt(send: Send, message: Message, event: EventContent | None) -> 
 
 
 def message_content(event: EventContent) -> dict[str, Any]:
-    """The body of a message, as receivers get it."""
+    """The body of a message."""
     product = {"id": event.product_id, "url": event.product_url, "name": event.product_name}
     return {
         "id": event.id,
@@ -305,7 +305,6 @@ def _shown(at: datetime) -> str:
 
 
 async def _first_of(tasks: Collection[asyncio.Task[int]], seconds: float) -> None:
-    """Wait until one is done, at most this long."""
     if tasks:
         await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     else:

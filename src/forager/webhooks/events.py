@@ -37,7 +37,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """The payload is complete and final: nothing in it is looked up again later."""
+    """An event with its complete payload: nothing is looked up later."""
 
     kind: EventKind
     product_id: int | None
@@ -46,15 +46,10 @@ class NewEvent:
 
 
 async def record_events(connection: Connection, events: Sequence[NewEvent]) -> None:
-    """Record events, and a message to each subscribed webhook, in the caller's transaction."""
+    """Record events with a message to each subscribed webhook, in the transaction of the caller."""
     if events:
-        await store.insert_events(
-            connection,
-            kinds=[event.kind.value for event in events],
-            product_ids=[event.product_id for event in events],
-            domain_ids=[event.domain_id for event in events],
-            payloads=[orjson.dumps(plain(event.payload)).decode() for event in events],
-        )
+        payloads = [orjson.dumps(plain(event.payload)).decode() for event in events]
+        await store.insert_events(connection, events, payloads=payloads)
 
 
 async def list_events(
@@ -67,7 +62,6 @@ async def list_events(
     cursor: str | None = None,
     limit: int = 100,
 ) -> Page[EventRow]:
-    """Events, newest first; the cursor is the last id."""
     check_limit(limit)
     async with database.connection() as connection:
         found = await store.select_events(
@@ -91,7 +85,7 @@ def checked_kind(text: str) -> EventKind:
 
 
 def plain(value: Any) -> Any:
-    """A payload in JSON types that PostgreSQL accepts; money as text, so that no digit is lost."""
+    """A payload in JSON types that PostgreSQL accepts; amounts are text, to keep all digits."""
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, str):

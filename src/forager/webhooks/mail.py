@@ -24,7 +24,7 @@ from forager.settings.engines import SMTP_STARTTLS, SMTP_TLS
 from forager.webhooks.posting import SHOWN_BYTES, Posted
 from forager.webhooks.webhook import MAILTO
 
-# of each step of a connection; a message takes up to a dozen steps
+# per step of a connection; a message takes up to a dozen steps
 TIMEOUT = 10.0
 AT_ONCE = 4
 PERMANENT = 500
@@ -39,7 +39,7 @@ CONDITIONS = {
 }
 
 
-# a slow mail server must not hold up other work in threads
+# a slow mail server must not block other threads
 _THREADS = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mail")
 
 
@@ -67,7 +67,7 @@ class Mailer:
             code, text = error.recipients[address]
             return _refused(code, text, began, is_permanent=code >= PERMANENT)
         except smtplib.SMTPResponseException as error:
-            # other refusals, such as of the login, are about the settings and not the message
+            # other refusals, such as that of a login, concern the settings and not the message
             is_permanent = isinstance(error, smtplib.SMTPDataError) and error.smtp_code >= PERMANENT
             is_login = isinstance(error, smtplib.SMTPAuthenticationError)
             did = "refused the user name or password:" if is_login else "answered"
@@ -82,7 +82,7 @@ class Mailer:
         message = _message(content)
         message["From"] = self._from
         message["To"] = address
-        # the same for every attempt: mail programs recognize a duplicate
+        # equal for all attempts, so that mail programs recognize a duplicate
         known = f"{delivery} {content['id']} {content['occurred_at']}"
         name = hashlib.sha256(known.encode()).hexdigest()[:32]
         message["Message-ID"] = f"<{name}@{self._from.rpartition('@')[2].strip('>')}>"

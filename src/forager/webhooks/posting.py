@@ -27,9 +27,9 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.response import REDIRECTS, Limits, parse_retry_after
 
 LIMITS = Limits(connect=5.0, read=10.0, total=10.0, body=64 * 1024, header_bytes=16 * 1024)
-# a body is read to its end only so that the connection can be used again
+# a body is read to its end only to reuse the connection
 DRAIN_SECONDS = 1.0
-# of the body, and of the headers, that are kept
+# limit of the stored body and of the stored headers
 SHOWN_BYTES = 2048
 
 
@@ -46,7 +46,7 @@ class Posted:
     retry_after: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
-    # another attempt would fail the same way
+    # a retry would fail the same way
     is_permanent: bool = False
 
     @property
@@ -54,7 +54,7 @@ class Posted:
         return self.error is None
 
     def record(self, attempt: int) -> dict[str, Any]:
-        """The attempt as it is stored and shown."""
+        """The stored attempt."""
         return {
             "attempt": attempt,
             "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -67,7 +67,7 @@ class Posted:
 
 
 class Poster:
-    """Posts messages without redirects and cookies; an error of a receiver is an outcome."""
+    """Posts messages without redirects and cookies; errors are returned as outcomes."""
 
     def __init__(self, user_agent: str, limits: Limits = LIMITS) -> None:
         self._user_agent = user_agent
@@ -135,7 +135,7 @@ class Poster:
             headers={
                 "User-Agent": self._user_agent,
                 "Content-Type": "application/json",
-                # the beginning of a response is kept, which must be readable by itself
+                # the stored beginning of a response must be readable
                 "Accept-Encoding": "identity",
             },
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -147,7 +147,7 @@ class Poster:
 
 
 async def _drain(answer: aiohttp.ClientResponse, limit: int) -> bytes:
-    """Read a short response to its end, abort a long, slow or broken one; return its beginning."""
+    """The beginning of a response; a short one is read to its end, others are aborted."""
     size, beginning = 0, b""
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -161,7 +161,7 @@ async def _drain(answer: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 def _shown_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The first headers, without cookies, up to the number of bytes that is shown."""
+    """The first headers, without cookies."""
     shown: dict[str, str] = {}
     left = SHOWN_BYTES
     for name, value in headers.items():

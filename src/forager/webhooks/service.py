@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 import ada_url
 import psycopg
@@ -15,7 +15,7 @@ import psycopg
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
-from forager.fetch.domains.service import UNCHANGED, Unchanged, domain_of
+from forager.fetch.domains.service import domain_of
 from forager.fetch.guard import GuardPolicy
 from forager.hints import Hint, Option, action
 from forager.outbox import store as outbox
@@ -31,10 +31,10 @@ MAX_ADDRESS = 260
 _MAIL = re.compile(r"(?i:mailto:)?(?P<user>[\w.!#$*+/=^`{|}~'-]+)@(?P<host>[\w.-]+)", re.ASCII)
 SHORTEST_SECRET = 16
 LONGEST_SECRET = 200
-# what a secret is sealed for: one of another table does not open here
+# binds a secret to its use
 CONTEXT = "webhook secret"
 BY_HAND = "by hand"
-# seconds after which an unsent message is given up, and a finished one is deleted
+# seconds after which an unsent message is abandoned, and a finished one is deleted
 MAX_AGE = 3 * 86400.0
 KEPT_FOR = 14 * 86400.0
 CHUNK = 1000
@@ -48,7 +48,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewWebhook:
-    """Kinds and a domain narrow the events that are sent; `ordered`: in order for each product."""
+    """A new webhook; kinds and domain filter its events, `ordered`: in order per product."""
 
     url: str
     kinds: tuple[str, ...] = ()
@@ -58,23 +58,22 @@ class NewWebhook:
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookChanges:
-    """Values to set. No kinds: all of them; a domain None: all domains."""
+class WebhookChanges(TypedDict, total=False):
+    """Values to change. No kinds: all of them; domain None: all domains."""
 
-    url: str | Unchanged = UNCHANGED
-    kinds: tuple[str, ...] | Unchanged = UNCHANGED
-    domain: str | Unchanged | None = UNCHANGED
-    allow_private: bool | Unchanged = UNCHANGED
-    ordered: bool | Unchanged = UNCHANGED
-    active: bool | Unchanged = UNCHANGED
+    url: str
+    kinds: Sequence[str]
+    domain: str | None
+    allow_private: bool
+    ordered: bool
+    active: bool
     # None: a new one is created
-    secret: str | Unchanged | None = UNCHANGED
+    secret: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A webhook with its secret if that is new: it is shown only once; e-mail is not signed."""
+    """A webhook with its new secret, which is shown only once; e-mail is not signed."""
 
     webhook: Webhook
     secret: str | None
@@ -111,7 +110,7 @@ class Webhooks:
 
     async def change(self, webhook_id: int, changes: WebhookChanges) -> Issued:
         """Set values; pending messages go to the new URL, signed with the new secret."""
-        secret = None if changes.secret is UNCHANGED else _checked_secret(changes.secret)
+        secret = _checked_secret(changes["secret"]) if "secret" in changes else None
         async with self._database.transaction() as connection:
             known = await store.lock_webhook(connection, webhook_id)
             if known is None:
@@ -121,10 +120,11 @@ class Webhooks:
                 values["secret"] = self._vault.seal(secret, CONTEXT)
             with _only_one(values.get("url")):
                 await store.update_webhook(connection, webhook_id, values)
-            if changes.active is True:
+            active = changes.get("active")
+            if active:
                 # an active webhook may be paused after failures: this resumes it, as enabling does
                 await store.set_active(connection, webhook_id, True, None)
-            elif changes.active is False and known.is_active:
+            elif active is False and known.is_active:
                 await store.set_active(connection, webhook_id, False, BY_HAND)
             webhook = await _existing(connection, webhook_id)
         return Issued(webhook, None if webhook.is_mail else secret)
@@ -148,7 +148,6 @@ class Webhooks:
             return webhook
 
     async def enable(self, webhook_id: int) -> Webhook:
-        """Resume deliveries, starting with pending messages."""
         return (await self.change(webhook_id, WebhookChanges(active=True))).webhook
 
     async def disable(self, webhook_id: int, reason: str | None = None) -> Webhook:
@@ -172,7 +171,6 @@ class Webhooks:
         cursor: str | None = None,
         limit: int = 100,
     ) -> Page[Delivery]:
-        """Messages to a webhook, newest first."""
         check_limit(limit)
         async with self._database.connection() as connection:
             await _existing(connection, webhook_id)
@@ -211,19 +209,19 @@ class Webhooks:
 
 
 async def clean_up_webhooks(database: Database) -> int:
-    """Give up and delete old messages, and those of deleted webhooks; return their number."""
+    """Abandon and delete old messages, and those of deleted webhooks; returns their number."""
     given_up = await in_chunks(
         database, outbox.give_up_old, topic=TOPIC, seconds=MAX_AGE, limit=CHUNK
     )
     deleted = await in_chunks(database, outbox.delete_done, seconds=KEPT_FOR, limit=CHUNK)
-    # written while their webhook was being removed
+    # written while their webhook was being deleted
     orphaned = "topic = 'webhooks' AND lane NOT IN (SELECT id FROM webhooks)"
     orphans = await in_chunks(database, outbox.delete_unsent, condition=orphaned, limit=CHUNK)
     return given_up + deleted + orphans
 
 
 def checked_url(text: str, *, allow_private: bool) -> str:
-    """The URL as it is stored; host names are checked again with every delivery."""
+    """The normalized URL; host names are checked again with every delivery."""
     hint = "For example https://example.com/hooks/prices or mailto:me@example.com"
     if (address := _MAIL.fullmatch(text.strip())) is not None and len(address[0]) <= MAX_ADDRESS:
         return f"{MAILTO}{address['user']}@{address['host'].lower()}"
@@ -269,7 +267,7 @@ def _private(host: str, *, allow_private: bool) -> NotPermitted:
 
 @contextmanager
 def _only_one(url: str | None) -> Iterator[None]:
-    """Report a URL that another webhook has."""
+    """Report a URL that another webhook uses."""
     try:
         yield
     except psycopg.errors.UniqueViolation:
@@ -286,26 +284,24 @@ def _taken(url: str) -> AlreadyThere:
 async def _values(
     connection: Connection, changes: WebhookChanges, known: Webhook
 ) -> dict[str, Any]:
-    """The changed columns, checked; a URL must be allowed by the values that apply afterwards."""
+    """The checked columns; a URL is checked against the resulting values."""
     values: dict[str, Any] = {}
-    if changes.url is not UNCHANGED or changes.allow_private is not UNCHANGED:
-        url = known.url if changes.url is UNCHANGED else changes.url
-        allowed = changes.allow_private
-        values["allow_private"] = known.allow_private if allowed is UNCHANGED else allowed
+    if "url" in changes or "allow_private" in changes:
+        values["allow_private"] = changes.get("allow_private", known.allow_private)
+        url = changes.get("url", known.url)
         values["url"] = checked_url(url, allow_private=values["allow_private"])
-    if changes.ordered is not UNCHANGED:
-        values["ordered"] = changes.ordered
-    if changes.kinds is not UNCHANGED:
-        values["kinds"] = _checked_kinds(changes.kinds, values.get("url", known.url))
-    elif "url" in values and not known.kinds:
-        values["kinds"] = _checked_kinds((), values["url"])
-    if changes.domain is not UNCHANGED:
-        values["domain_id"] = await _domain_id(connection, changes.domain)
+    if "ordered" in changes:
+        values["ordered"] = changes["ordered"]
+    kinds = changes.get("kinds", known.kinds)
+    if "kinds" in changes or ("url" in values and not kinds):
+        values["kinds"] = _checked_kinds(kinds, values.get("url", known.url))
+    if "domain" in changes:
+        values["domain_id"] = await _domain_id(connection, changes["domain"])
     return values
 
 
 def _checked_kinds(kinds: Sequence[str], url: str) -> list[str]:
-    """Names of events, sorted. Without any, e-mail is only sent for alerts."""
+    """Sorted kinds of events; the default of e-mail is alerts only."""
     if not kinds and url.startswith(MAILTO):
         return [EventKind.ALERT.value]
     return sorted({checked_kind(kind).value for kind in kinds})

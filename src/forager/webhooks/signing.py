@@ -30,7 +30,7 @@ def new_secret() -> str:
 
 
 def sign(secret: str, body: bytes, timestamp: int) -> str:
-    """The header's value for a body sent at this time."""
+    """The value of the header."""
     return f"t={timestamp},v1={_digest(secret, body, timestamp)}"
 
 
@@ -49,7 +49,7 @@ def verify(
     """
     timestamp, signatures = _parse(header)
     expected = _digest(secret, body, timestamp).encode()
-    # every one is compared, in constant time, so that nothing can be learnt from how long it took
+    # all are compared in constant time, so that the duration reveals nothing
     fits = [hmac.compare_digest(expected, given.encode()) for given in signatures]
     if not any(fits):
         raise InvalidSignature("the signature does not fit the message")

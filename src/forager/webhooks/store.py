@@ -7,20 +7,18 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
 # --- events --------------------------------------------------------------------------------------
 
 
+_NEW = RowArrays("e", kind="text", product_id="bigint", domain_id="bigint", payload="jsonb")
+
+
 async def insert_events(
-    connection: Connection,
-    *,
-    kinds: Sequence[str],
-    product_ids: Sequence[int | None],
-    domain_ids: Sequence[int | None],
-    payloads: Sequence[str],
+    connection: Connection, events: Sequence[Any], *, payloads: list[str]
 ) -> None:
     """Insert events, and a message for each subscribed webhook; fetch nothing, for pipelines.
 
@@ -45,20 +43,13 @@ async def insert_events(
         WITH added AS (
             INSERT INTO catalog_events (kind, product_id, domain_id, payload)
             SELECT kind, product_id, domain_id, payload
-              FROM unnest(%(kinds)s::text[], %(product_ids)s::bigint[], %(domain_ids)s::bigint[],
-                          %(payloads)s::jsonb[]) WITH ORDINALITY
-                AS e (kind, product_id, domain_id, payload, place)
+              FROM {_NEW.unnest} WITH ORDINALITY AS e ({_NEW.columns}, place)
              ORDER BY place
             RETURNING id, kind, product_id, domain_id
         )
         {enqueue(messages, "topic, lane, ref_id, order_key")}
         """,
-        {
-            "kinds": list(kinds),
-            "product_ids": list(product_ids),
-            "domain_ids": list(domain_ids),
-            "payloads": list(payloads),
-        },
+        _NEW.values(events, payload=payloads),
     )
 
 
@@ -98,7 +89,7 @@ async def select_events(
 
 
 async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
-    """Delete old events, except those that a webhook has yet to receive."""
+    """Delete old events, except those of unsent messages."""
     cursor = await connection.execute(
         f"""
         DELETE FROM catalog_events
@@ -140,8 +131,8 @@ async def insert_webhook(
     allow_private: bool,
     ordered: bool,
 ) -> int | None:
-    """The new webhook's id; None if there is one for this URL."""
-    cursor = await connection.execute(
+    """The id of the new webhook; None if one exists for this URL."""
+    return await Values(connection).first(
         """
         INSERT INTO webhooks (url, secret, kinds, domain_id, allow_private, ordered)
         VALUES (%s, %s, %s, %s, %s, %s)
@@ -150,8 +141,6 @@ async def insert_webhook(
         """,
         (url, secret, list(kinds), domain_id, allow_private, ordered),
     )
-    row = await cursor.fetchone()
-    return None if row is None else int(row[0])
 
 
 async def select_webhooks(connection: Connection, *, after: int, limit: int) -> list[Webhook]:
@@ -172,7 +161,6 @@ async def select_receiver(connection: Connection, webhook_id: int) -> Receiver |
 
 
 async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[Receiver]:
-    """Webhooks that may receive messages now."""
     return await Rows(connection, Receiver).all(
         """
         SELECT id, url, secret, allow_private, failures
@@ -186,31 +174,20 @@ async def select_ready(connection: Connection, *, busy: Sequence[int]) -> list[R
 
 
 async def lock_webhook(connection: Connection, webhook_id: int) -> Webhook | None:
-    """A webhook that no other transaction changes until this one ends."""
+    """A webhook, locked until this transaction ends."""
     await connection.execute("SELECT FROM webhooks WHERE id = %s FOR NO KEY UPDATE", (webhook_id,))
     return await select_webhook(connection, webhook_id)
-
-
-# the columns that a change may set
-_SETTABLE: dict[str, LiteralString] = {
-    "url": "url",
-    "kinds": "kinds",
-    "domain_id": "domain_id",
-    "allow_private": "allow_private",
-    "ordered": "ordered",
-    "secret": "secret",
-}
 
 
 async def update_webhook(
     connection: Connection, webhook_id: int, values: Mapping[str, Any]
 ) -> None:
-    """Set columns. A new URL starts without failures, and is tried at once."""
-    columns = [f"{_SETTABLE[name]} = %({name})s" for name in values]
+    """Set columns; a new URL resets the failures."""
+    columns = [f"{name} = %({name})s" for name in values]
     if "url" in values:
         columns.append("failures = CASE WHEN url = %(url)s THEN failures ELSE 0 END")
         columns.append("rests_until = CASE WHEN url = %(url)s THEN rests_until END")
-    assignments: LiteralString = ", ".join([*columns, "updated_at = now()"])
+    assignments = ", ".join([*columns, "updated_at = now()"])
     await connection.execute(
         f"UPDATE webhooks SET {assignments} WHERE id = %(id)s", {**values, "id": webhook_id}
     )
@@ -219,7 +196,7 @@ async def update_webhook(
 async def set_active(
     connection: Connection, webhook_id: int, active: bool, reason: str | None
 ) -> None:
-    """Enable, without past failures, or disable."""
+    """Enable a webhook, and reset its failures; or disable it."""
     await connection.execute(
         """
         UPDATE webhooks
@@ -239,7 +216,7 @@ async def delete_webhook(connection: Connection, webhook_id: int) -> None:
 async def record_answers(
     connection: Connection, webhook_id: int, *, failures: int, was_taken: bool
 ) -> int:
-    """Count failures in a row; `failures` are those after the last message that was taken."""
+    """Count failures in a row; `failures`: since the last accepted message."""
     value = await Values(connection).first(
         """
         UPDATE webhooks
@@ -254,7 +231,6 @@ async def record_answers(
 
 
 async def pause(connection: Connection, webhook_id: int, seconds: float) -> None:
-    """Send nothing for a while."""
     await connection.execute(
         "UPDATE webhooks SET rests_until = now() + make_interval(secs => %s) WHERE id = %s",
         (seconds, webhook_id),

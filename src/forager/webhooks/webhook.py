@@ -1,4 +1,4 @@
-"""Webhooks, events and deliveries as they are stored and shown."""
+"""Records of webhooks, events and deliveries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 # the outbox topic of messages to webhooks; a lane is a webhook
 TOPIC = "webhooks"
-# how the URL of a webhook begins that sends e-mail
+# the prefix of URLs that send e-mail
 MAILTO = "mailto:"
 
 
@@ -25,7 +25,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class EventContent:
-    """An event as it is sent: immutable, except for the present name of the product."""
+    """An event as it is sent; the name of its product is the current one."""
 
     id: int
     kind: str
@@ -39,7 +39,7 @@ class EventContent:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook without its secret: all of it can be shown."""
+    """A webhook without its secret."""
 
     id: int
     url: str
@@ -62,7 +62,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """The part of a webhook that delivery needs."""
+    """The columns of a webhook for delivery."""
 
     id: int
     url: str
@@ -84,5 +84,5 @@ class Delivery:
     next_attempt_at: datetime
     sent_at: datetime | None
     given_up_at: datetime | None
-    # to the last attempts, newest first, as `posting.Posted.record` makes them
+    # of the last attempts, newest first; see `posting.Posted.record`
     responses: list[dict[str, Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -119,7 +119,7 @@ class DomainSettings(Order):
             given[names.get(name, name)] = interval_of(value) if "every" in name else value
         if given.get("currency"):
             given["currency"] = given["currency"].upper()
-        return DomainChanges(**given)
+        return cast(DomainChanges, given)
 
 
 _SETTINGS = frozenset(DomainSettings.model_fields)
@@ -203,12 +203,16 @@ class ProxySettings(Order):
         given = {name: getattr(self, name) for name in self.model_fields_set}
         if self.cost is not None:
             given["cost"] = self.cost.cost()
-        return ProxyChanges(**given)
+        return cast(ProxyChanges, given)
 
 
-class CostLine(View, row=costs.CostLine):
+_OF_PROXY = ("scheme", "host", "port", "username", "has_password", "cost_amount", "cost_unit")
+
+
+class CostLine(View, row=costs.CostLine, hidden=_OF_PROXY):
     """The traffic of one domain through one proxy, and its cost."""
 
+    proxy: str
     bytes: int = Field(description="Size of response bodies as transferred.")
     price: str | None = Field(examples=["0.002 USD/request"])
     cost: Amount | None = Field(description="Null if the price of the proxy is unknown.")

@@ -77,7 +77,10 @@ class PriceSpan(View):
     since: Time | None
 
 
-class Visit(View, row=record.AttemptRecord):
+_OF_WORKER = ("attempt", "proxy_id", "worker_id", "started_at", "size")
+
+
+class Visit(View, row=record.AttemptRecord, hidden=_OF_WORKER):
     """One attempt to fetch or to read the page."""
 
 
@@ -115,7 +118,7 @@ class ProductDetail(View, row=record.ProductRecord):
         )
 
 
-class PriceChange(View, row=PriceEntry):
+class PriceChange(View, row=PriceEntry, hidden=("id", "product_id")):
     """An offer from one moment on."""
 
     percent: float | None = Field(description="Change since the last known price.")

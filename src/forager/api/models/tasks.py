@@ -23,6 +23,7 @@ from forager.api.models import (
 from forager.errors import InvalidInput
 from forager.extract.text import storable
 from forager.hints import render
+from forager.products.record import AttemptRecord
 from forager.settings.crawling import RenderMode
 from forager.tasks import holds, task
 from forager.tasks import service as tasks
@@ -90,7 +91,7 @@ class Task(View, row=task.Task, hidden=("domain_id",)):
     needs_browser: bool = Field(description="Whether its static response has no price.")
 
 
-class TaskAttempt(View, row=task.Attempt):
+class TaskAttempt(View, row=AttemptRecord):
     """One attempt to fetch or to read a page."""
 
 

@@ -114,10 +114,9 @@ class WebhookPatch(Order):
         """The given values; null is a value too."""
         if not self.model_fields_set:
             raise InvalidInput("nothing to change was given")
-        given = {name: getattr(self, name) for name in self.model_fields_set - {"kinds"}}
-        if "kinds" in self.model_fields_set:
-            given["kinds"] = tuple(self.kinds)
-        return WebhookChanges(**given)
+        given: Any = {name: getattr(self, name) for name in self.model_fields_set}
+        changes: WebhookChanges = given
+        return changes
 
 
 class SecretOrder(Order):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -95,8 +95,8 @@ class DomainOptions:
             else None,
         }
         named = {name: value for name, value in given.items() if value is not None}
-        changes: dict[str, Any] = {n: None if v is _UNSET else v for n, v in named.items()}
-        return DomainChanges(**changes)
+        changes = {n: None if v is _UNSET else v for n, v in named.items()}
+        return cast(DomainChanges, changes)
 
 
 # the value of an option that was given as `default`
@@ -234,7 +234,7 @@ async def set_(
     changes: Changes,
 ) -> object:
     """Change the crawl settings of domains; running crawls apply them within seconds."""
-    if not changes.named():
+    if not changes:
         raise InvalidInput(
             "nothing to set was given",
             hint="Give --delay, --concurrency, --every or another option; see --help.",

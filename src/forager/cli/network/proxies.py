@@ -49,13 +49,13 @@ class ProxyOptions:
     def value(self) -> ProxyChanges:
         if self.currency is not None and self.cost in (None, DEFAULT):
             raise InvalidInput("--currency is the currency of --cost", hint="Give --cost.")
-        given: dict[str, Any] = {}
+        given: ProxyChanges = {}
         if self.region is not None:
             given["region"] = None if self.region == DEFAULT else self.region
         if self.cost is not None:
             is_default = self.cost == DEFAULT
             given["cost"] = None if is_default else parse_cost(self.cost, self.currency)
-        return ProxyChanges(**given)
+        return given
 
 
 Changes = Annotated[ProxyChanges, ProxyOptions]
@@ -101,7 +101,7 @@ async def add(
         except (InvalidInput, NotAllowed) as error:
             print_error(f"{place}: {error.message}", error.hint)
             errors.append(error)
-    for proxy in added if changes.named() else ():
+    for proxy in added if changes else ():
         await here.proxies.set(proxy["id"], changes)
     return {"added": added, "errors": errors}
 
@@ -218,14 +218,18 @@ def _show_changed(changed: Sequence[ProxyRecord]) -> None:
 @answers(_show_changed, document=lambda changed: {"items": [_document(each) for each in changed]})
 async def set_(here: CommandContext, ids: ProxyIds, changes: Changes) -> object:
     """Set the region and the cost of proxies."""
-    if not changes.named():
+    if not changes:
         raise InvalidInput("nothing to set was given", hint="Give --region or --cost; see --help.")
     return [await here.proxies.set(proxy_id, changes) for proxy_id in ids]
 
 
+_LINE = ("domain", "proxy_id", "proxy", "requests", "bytes", "price", "cost", "currency")
+
+
 def _costs_document(report: CostReport) -> dict[str, Any]:
     lines = [
-        asdict(line) | {"cost": None if line.cost is None else f"{line.cost:f}"}
+        {name: getattr(line, name) for name in _LINE}
+        | {"cost": None if line.cost is None else f"{line.cost:f}"}
         for line in report.lines
     ]
     return {

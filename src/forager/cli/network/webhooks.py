@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -181,7 +181,7 @@ class WebhookOptions:
         if not named:
             hint = "See `forager webhooks set --help`."
             raise InvalidInput("nothing to set was given", hint=hint)
-        return WebhookChanges(**named)
+        return cast(WebhookChanges, named)
 
 
 @app.command("set")

@@ -17,7 +17,7 @@ from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
 from forager.crawl.settlement import Outcome
 from forager.db.database import Connection, Database
-from forager.documents.page import CarriedPage, carried_page
+from forager.documents.page import CarriedPage
 from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -33,10 +33,10 @@ from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from forager.products.record import AttemptRecord
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
-from forager.tasks.task import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ async def tracked_as(
     )
 
 
-def _attempt_words(attempt: Attempt) -> str:
+def _attempt_words(attempt: AttemptRecord) -> str:
     status = f" (HTTP {attempt.http_status})" if attempt.http_status else ""
     return f"{attempt.stage} {attempt.outcome}{status}"
 
@@ -269,8 +269,7 @@ async def _carried_over(
 ) -> CarriedPage | None:
     if fate is None or not fate.carried_over:
         return None
-    page = await reads.select_carried_page(connection, fate.job_id, key)
-    return None if page is None else carried_page(page)
+    return await reads.select_carried_page(connection, fate.job_id, key)
 
 
 async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:

@@ -15,7 +15,7 @@ from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request, Response
-from forager.fetch.robots.gate import Paced, RobotsGate, RobotsVerdict
+from forager.fetch.robots.gate import RobotsGate, RobotsVerdict
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Hop, Sender, follow
 from forager.render.finding import browser_path
@@ -64,14 +64,13 @@ async def probe(
         sender = Sender(client, budgets)
         gate = RobotsGate(database, sender, user_agent=agent)
         verdict = await gate.verdict(url)
-        paced = Paced(sender, gate)
-        followed = await follow(paced, Request(url), _must_be_a_page)
+        followed = await follow(gate, Request(url), _must_be_a_page)
         response = followed.response
         failure = classify_status(response.status, response.headers)
         rendered = None
         if render and failure is None:
             limits = RenderLimits.of(settings)
-            loader = ResourceLoader.of(paced, robots_check(gate), limits)
+            loader = ResourceLoader.of(gate, robots_check(gate), limits)
             async with Renderer(browser_path(settings), limits, user_agent=agent) as renderer:
                 rendered = await renderer.render(response, loader, screenshot=screenshot)
     facts = None

@@ -13,10 +13,9 @@ from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.storage import Storage
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.extraction.rereading import as_response
 from forager.crawl.store import visited as store
-from forager.documents.page import SampledPage
+from forager.documents.page import IndexedDocument, SampledPage
 from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
 from forager.fetch.response import Response
@@ -93,7 +92,7 @@ class BoilerplateLearner:
         except WorkFailed:
             return None
 
-    async def _document(self, page: SampledPage) -> ReadDocument | None:
+    async def _document(self, page: SampledPage) -> IndexedDocument | None:
         response = await self._response(page)
         try:
             if response is None:

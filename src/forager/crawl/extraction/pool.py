@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from forager.crawl.extraction.reading import ReadDocument, unpack_document
+from forager.crawl.extraction.reading import unpack_document
 from forager.crawl.frontier.links import PageLinks
+from forager.documents.page import IndexedDocument
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
@@ -45,7 +46,7 @@ class Extracted:
     links: PageLinks
     outlinks: bytes | None
     # None for a page without content
-    document: ReadDocument | None
+    document: IndexedDocument | None
     # whether it is a product page; always false unless the crawl tracks products
     is_product: bool
 

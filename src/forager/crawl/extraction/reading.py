@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import orjson
 
 from forager.documents.names import section_names
-from forager.documents.page import SectionNames
+from forager.documents.page import IndexedDocument, SectionNames
 from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
 from forager.extract.simhash import simhash
-
-
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
-    """What a page says, with the identifiers by which each of its sections is found."""
-
-    title: str
-    language: str | None
-    sections: tuple[Section, ...]
-    content_hash: bytes
-    extractor_version: str
-    names: tuple[SectionNames, ...]
-    simhash: int | None = None
 
 
 def document_of(reading: Reading, digest: str = "") -> Document:
@@ -47,7 +33,7 @@ def document_of(reading: Reading, digest: str = "") -> Document:
 
 def pack_document(document: Document) -> bytes:
     """As bytes for another process. Identifiers are looked for here, beside the parsing."""
-    names = section_names(document)
+    names = section_names(document.title, document.sections)
     return orjson.dumps(
         {
             "title": document.title,
@@ -72,9 +58,9 @@ def _section(section: Section) -> Sequence[object]:
     )
 
 
-def unpack_document(packed: bytes) -> ReadDocument:
+def unpack_document(packed: bytes) -> IndexedDocument:
     fields = orjson.loads(packed)
-    return ReadDocument(
+    return IndexedDocument(
         title=fields["title"],
         language=fields["language"],
         sections=tuple(Section(*each) for each in fields["sections"]),

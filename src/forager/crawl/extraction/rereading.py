@@ -13,14 +13,13 @@ from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.pages import Pages
 from forager.crawl.settlement import Outcome, Settlement
 from forager.crawl.store import ends as store
 from forager.crawl.store.ends import ArchivedPage
 from forager.db.database import Database
-from forager.documents.page import Plan
+from forager.documents.page import IndexedDocument, Plan
 from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.response import Response, Timing
@@ -52,7 +51,7 @@ class Rereading:
             document=None if row.ref is None else await self._document(row.ref),
         )
 
-    async def _document(self, ref: ArchiveRef) -> ReadDocument | None:
+    async def _document(self, ref: ArchiveRef) -> IndexedDocument | None:
         try:
             archived = await read_response(self.storage, ref)
             return (await self.pool.extract(as_response(archived), archive=False)).document

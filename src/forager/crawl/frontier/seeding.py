@@ -21,8 +21,8 @@ from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Limits, Request
-from forager.fetch.robots.gate import Paced, RobotsGate, origin_of
-from forager.fetch.sender import Sender, follow
+from forager.fetch.robots.gate import RobotsGate, origin_of
+from forager.fetch.sender import follow
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger
@@ -49,7 +49,6 @@ class Seeding:
         discovery: Discovery,
         committer: Committer,
         *,
-        sender: Sender,
         robots: RobotsGate,
     ) -> None:
         self._context = context
@@ -57,7 +56,6 @@ class Seeding:
         self._state = state
         self._discovery = discovery
         self._committer = committer
-        self._paced = Paced(sender, robots)
         self._robots = robots
         self._retries = MAX_RETRIES
         # the sitemaps of some host cannot be fetched yet
@@ -154,7 +152,7 @@ class Seeding:
         """The bytes of a sitemap; temporary failures are retried."""
         for attempt in range(self._options.retries):
             try:
-                return await _fetch_sitemap(self._paced, url)
+                return await _fetch_sitemap(self._robots, url)
             except HostResting:
                 raise
             except Retry:
@@ -162,7 +160,7 @@ class Seeding:
                     raise
             self._retries -= 1
             await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
-        return await _fetch_sitemap(self._paced, url)
+        return await _fetch_sitemap(self._robots, url)
 
     async def _commit(self, found: list[Found]) -> None:
         batch = Batch()
@@ -197,13 +195,13 @@ async def sitemap_urls(
     return list(dict.fromkeys(urls)), deferred
 
 
-async def read_entries(paced: Paced, url: str) -> Iterator[SitemapEntry]:
+async def read_entries(robots: RobotsGate, url: str) -> Iterator[SitemapEntry]:
     """The entries of one sitemap."""
-    return _entries(SitemapParser(url), await _fetch_sitemap(paced, url))
+    return _entries(SitemapParser(url), await _fetch_sitemap(robots, url))
 
 
-async def _fetch_sitemap(paced: Paced, url: str) -> bytes:
-    followed = await follow(paced, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
+async def _fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
+    followed = await follow(robots, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
     response = followed.response
     error = classify_status(response.status, response.headers)
     if error is not None:

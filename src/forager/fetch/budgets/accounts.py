@@ -1,4 +1,4 @@
-"""What one runner knows of one domain's budget: pure bookkeeping, no I/O."""
+"""The budget of one domain as one runner knows it: bookkeeping without I/O."""
 
 from __future__ import annotations
 
@@ -28,23 +28,9 @@ STARVED_RENEW_EVERY = 0.25
 LINGER = 1.0
 """Seconds after its last request in which a domain stays open here."""
 LONGEST_BLOCK = 366 * 86400.0
-SMOOTHING = 0.1
 ERRORS_PER_REPORT = 5
 """This many errors are reported at once: a host without a delay may get hundreds in a second."""
 EXPIRY_MARGIN = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """A host's budget as a runner sees it now."""
-
-    domain: str
-    delay: float
-    slow_delay: float
-    permits: int
-    in_use: int
-    blocked_for: float
-    response_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +56,7 @@ class DomainAccount:
     ) -> None:
         self.domain_id = domain_id
         self.name = name
-        # those that this row was found for
+        # hosts that this row applies to
         self.hosts: set[str] = set()
         self._clock = clock
         self._on_wanted = on_wanted
@@ -90,7 +76,6 @@ class DomainAccount:
         self.pairs_rest_until: dict[int, float] = {}
         self.unknown_proxies: set[int] = set()
         self.last_used = self.exchanged_at = local_time()
-        self.response_seconds: float | None = None
         self.trouble: Exception | None = None
         self.robots_delay = 0.0
         self._robots_delays: dict[str, float] = {}
@@ -98,13 +83,12 @@ class DomainAccount:
         self.answers = Answers()
         self.unwritten_block = 0.0
         self.unwritten_slow: float | None = None
-        # in the order of their arrival
         self.waiting: dict[object, Waiter] = {}
         self.turns: dict[tuple[int | None, bool], asyncio.Lock] = {}
-        # whether pages of other runners wait; unknown before the first answer
+        # whether pages of other runners wait; unknown before the first exchange
         self._others_wait = True
         self._last_window: Window | None = None
-        # slots that were given up in an exchange that failed
+        # slots that were returned in an exchange that failed
         self.unreturned: Returned | None = None
         self._reserved_until = 0.0
         self.changed = asyncio.Event()
@@ -115,7 +99,7 @@ class DomainAccount:
     # --- sending ---------------------------------------------------------------------------
 
     def ready_at(self, now: float, proxy_id: int | None) -> float:
-        """When a request may go; never, until something is given back or exchanged."""
+        """When a request may be sent; inf until a slot is returned or an exchange grants one."""
         if now >= self.fresh_until or self.in_use >= self.permits:
             return inf
         if proxy_id is None and self.delay == 0:
@@ -124,7 +108,7 @@ class DomainAccount:
         return max(self.blocked_until, *(lane.ready_at(now) for lane in lanes))
 
     def take(self, now: float, proxy_id: int | None) -> Slot:
-        """Send now; `ready_at` said that it may be."""
+        """Take a slot; the caller has checked `ready_at`."""
         if proxy_id is not None or self.delay > 0:
             for lane in self._lanes(proxy_id):
                 lane.use(now)
@@ -136,7 +120,7 @@ class DomainAccount:
         return Slot(self, now)
 
     def _lanes(self, proxy_id: int | None) -> list[Lane]:
-        """A delay that is long enough for a pair needs no lane of the pair's own."""
+        """The lanes of a request; a delay that is long enough for a pair needs no second lane."""
         if proxy_id is None:
             return [self._lane]
         if not self.per_proxy_only and self.delay >= self.pair_delay:
@@ -148,7 +132,7 @@ class DomainAccount:
 
     @contextmanager
     def queued(self, waiter: Waiter) -> Iterator[asyncio.Lock]:
-        """Count a waiting request; gives the lock by which waiting requests take turns."""
+        """Count a waiting request; yields the lock by which waiting requests take turns."""
         key = object()
         self.waiting[key] = waiter
         try:
@@ -161,7 +145,7 @@ class DomainAccount:
         return sum(not waiter.background for waiter in self.waiting.values())
 
     def room(self, begun: int) -> int:
-        """How many more pages can be sent within a second beside those that were begun."""
+        """Further pages that can be sent within a second."""
         if self.blocked_until > local_time() + 1:
             return 0  # the database may not know it yet
         waiting = max(0, begun - self.in_use)
@@ -175,11 +159,11 @@ class DomainAccount:
 
     @property
     def background_waits(self) -> bool:
-        """Whether pages wait here or elsewhere: requests in the background come after them."""
+        """Whether pages wait in any process: background requests are sent after them."""
         return self._others_wait or self.pages_waiting > 0
 
     def lacks_exchange(self, now: float, proxy_id: int | None) -> bool:
-        """Whether only an exchange with the database can help."""
+        """Whether the request waits only for an exchange with the database."""
         if now >= self.fresh_until:
             return True
         if self.in_use >= self.permits or self.resting_until(proxy_id) > now:
@@ -187,12 +171,12 @@ class DomainAccount:
         return self.ready_at(now, proxy_id) == inf
 
     def resting_until(self, proxy_id: int | None) -> float:
-        """Until when nothing can be reserved."""
+        """The time until which nothing can be reserved."""
         pair = self.pairs_rest_until.get(proxy_id, 0.0) if proxy_id is not None else 0.0
         return max(self.blocked_until, self.rests_until, pair)
 
     def slots_wanted(self) -> Counter[int | None]:
-        """Slots to reserve, by proxy: for those who wait, and for as many as were sent lately."""
+        """Slots to reserve, by proxy: for waiting requests, and for as many as were sent lately."""
         if self.is_starved or self.in_use >= self.permits > 0:
             return Counter()  # without a connection a slot would only be lost
         background = not self.background_waits
@@ -207,12 +191,12 @@ class DomainAccount:
 
     @property
     def slack(self) -> float:
-        """Seconds of a window that are over before they can be used: reserved in addition.
+        """Seconds that are reserved in addition, because they pass before they can be used.
 
-        A window begins when the database reserves it, is known here one answer later, and is used
-        only where it surely holds by both clocks. A shorter one would expire each time.
-        After a freeze the last answer was very late: what would be too old to be used is not asked
-        for, or a process that slept would block a host for hours.
+        A window begins when the database reserves it, is known here one response later, and is used
+        only where it is valid by both clocks. A shorter one would expire each time.
+        After a freeze the last response was very late. The bound keeps a process that slept from
+        blocking a host for hours.
         """
         lateness = min(LATENESS, LATENESS * self.delay) if self.delay else LATENESS
         return min(FRESH_FOR, max(0.0, self._clock.lag - lateness))
@@ -222,11 +206,10 @@ class DomainAccount:
         return max((each.deadline - now for each in self.waiting.values()), default=0.0)
 
     def want_exchange(self) -> None:
-        """Exchange with the database as soon as possible."""
         self._on_wanted(self)
 
     def exchange_at(self) -> float:
-        """When the next exchange is due; without requests it is the last one."""
+        """When the next exchange is due; the last one is that without requests."""
         if self.in_use or self.waiting:
             pause = STARVED_RENEW_EVERY if self.is_starved else RENEW_EVERY
             return self.exchanged_at + pause
@@ -244,10 +227,8 @@ class DomainAccount:
         if self.waiting:
             self.changed.set()
 
-    def note_success(self, seconds: float) -> None:
+    def note_success(self) -> None:
         self.answers = replace(self.answers, good=self.answers.good + 1)
-        known = self.response_seconds
-        self.response_seconds = seconds if known is None else known + SMOOTHING * (seconds - known)
 
     def take_answers(self) -> Answers:
         answers, self.answers = self.answers, Answers()
@@ -262,11 +243,11 @@ class DomainAccount:
         if self.slow_delay > 0 or self.answers.errors >= ERRORS_PER_REPORT:
             self.want_exchange()
         if self.delay == 0 and self.answers.errors >= max(ERRORS_PER_REPORT, self.answers.good):
-            # without a delay, hundreds of requests would go before the database has judged these
+            # without a delay, hundreds of requests would be sent before the database knows
             self.fresh_until = min(self.fresh_until, local_time())
 
     def note_slow_down(self, retry_after: float | None, seen: float) -> None:
-        """Stop here at once; the next exchange informs the other processes."""
+        """Stop this process at once; the next exchange informs the others."""
         if retry_after is not None and retry_after > 0:
             until = local_time() + min(retry_after, LONGEST_BLOCK)
             self.blocked_until = max(self.blocked_until, until)
@@ -278,7 +259,7 @@ class DomainAccount:
         self.changed.set()
 
     def written(self, wanted: Wanted, sent_at: float) -> None:
-        """The database knows what was sent; slow-downs noted since then are still to be written."""
+        """Forget reports that the database has; slow-downs noted since then are still unwritten."""
         self.exchanged_at = sent_at
         self.trouble = None
         self.unreturned = None
@@ -288,35 +269,33 @@ class DomainAccount:
             self.unwritten_slow = None
 
     def not_written(self, wanted: Wanted) -> None:
-        """Report the same with the next exchange."""
         self.exchanged_at = local_time()
         self.answers = self.answers.plus(wanted.answers)
         self.unreturned = wanted.returned
 
-    def heed_robots(self, host: str, delay: float) -> None:
-        """Of all hosts that the row covers, the longest delay applies."""
+    def apply_robots(self, host: str, delay: float) -> None:
+        """Set the Crawl-delay of a host; the longest of all hosts of the row applies."""
         self._robots_delays[host] = delay
         longest = max(self._robots_delays.values())
         if longest > self.robots_delay:
-            self.fresh_until = 0.0  # what is reserved is too fast
+            self.fresh_until = 0.0  # the reserved slots are too close
         self.robots_delay = longest
 
     # --- the exchange ----------------------------------------------------------------------
 
     def stop_sending(self) -> None:
-        """Let nothing go until the next answer."""
         self.fresh_until = 0.0
         self.permits = 0
 
     def take_unused(self) -> Returned | None:
-        """Give up reserved slots that were missed, or are due although nothing waits for them."""
+        """Return reserved slots that were missed, or are due while no request waits."""
         window, now = self._last_window, local_time()
         if window is None or window.due > now:
             return None
         return None if self.waiting and not window.has_expired(now) else self.take_all()
 
     def take_all(self) -> Returned | None:
-        """Give up all reserved slots. Only the last window can be returned."""
+        """Return all reserved slots; only the last window can be returned."""
         window, self._last_window = self._last_window, None
         self._lane.clear()
         if window is None or window.is_over:
@@ -324,10 +303,7 @@ class DomainAccount:
         return Returned(window.due + window.offset, self._reserved_until)
 
     def hold(self) -> int:
-        """Connections that may be open until the next answer: never more than this meanwhile.
-
-        What the answer takes away must not be in use when it comes, and it may never come.
-        """
+        """The connections that may be open until the next response, which may never arrive."""
         most = min(self.peak, max(self.in_use, self.permits))
         self.permits = min(self.permits, most)
         return most
@@ -335,7 +311,6 @@ class DomainAccount:
     def learn(
         self, wanted: Wanted, given: Given, pairs: Sequence[GivenToPair], sent_at: float
     ) -> None:
-        """Take in the database's answer to what was sent then."""
         self.written(wanted, sent_at)
         self.is_active, self.per_proxy_only = given.is_active, given.per_proxy_only
         self.delay, self.slow_delay = given.delay, given.slow_delay
@@ -345,16 +320,16 @@ class DomainAccount:
         self._learn_block(given)
         self._learn_slots(wanted, given)
         self._learn_pairs(wanted, pairs)
-        # a slow-down not written yet, or a delay not sent yet, holds here all the same
-        if self.unwritten_slow is None and self.robots_delay <= wanted.terms.robots_delay:
+        # a slow-down or delay that the database does not know yet applies here
+        if self.unwritten_slow is None and self.robots_delay <= wanted.robots_delay:
             self.fresh_until = min(
                 sent_at + FRESH_FOR, self._clock.earliest(given.expires_at) - EXPIRY_MARGIN
             )
         self.changed.set()
 
     def _learn_block(self, given: Given) -> None:
-        told = 0.0 if given.blocked_until is None else self._clock.latest(given.blocked_until)
-        self.blocked_until = max(told, self.unwritten_block)
+        until = 0.0 if given.blocked_until is None else self._clock.latest(given.blocked_until)
+        self.blocked_until = max(until, self.unwritten_block)
         for lane in (self._lane, *self._pairs.values()):
             lane.drop(before=self.blocked_until)
 
@@ -381,20 +356,9 @@ class DomainAccount:
             elif lane in self._lanes(pair.proxy_id):
                 lane.add(_window(self._clock, pair.starts_at, pair.slots, pair.delay, wanted.slack))
 
-    def state(self) -> HostState:
-        return HostState(
-            domain=self.name,
-            delay=self.delay,
-            slow_delay=self.slow_delay,
-            permits=self.permits,
-            in_use=self.in_use,
-            blocked_for=max(0.0, self.blocked_until - local_time()),
-            response_seconds=self.response_seconds,
-        )
-
 
 def _window(clock: ServerClock, starts_at: float, slots: int, delay: float, slack: float) -> Window:
-    """Late at its beginning and early at its end, where the clocks may differ."""
+    """A window in local time, shortened at both ends by the uncertainty of the clocks."""
     last = clock.earliest(starts_at + (slots - 1) * delay + slack)
     due = clock.latest(starts_at)
     return Window(due=due, last=last, delay=delay, offset=starts_at - due)

@@ -1,8 +1,8 @@
-"""A host's budget, kept in the database and shared by all jobs, processes and machines.
+"""Budgets of hosts, stored in the database and shared by all jobs, processes and machines.
 
-Each runner has one `Budgets`. One loop exchanges reports for permits and slots, of all domains that
-need it in one round trip: about once a second for a domain in use, and at once when a request waits
-for it. In between, requests are sent by what is known here, without a round trip.
+Each runner has one `Budgets`. One loop exchanges reports for permits and slots, for all domains
+that need it in one round trip: about once a second for a domain in use, and at once when a request
+waits for it. In between, requests are sent without a round trip.
 """
 
 from __future__ import annotations
@@ -20,16 +20,12 @@ from forager.db.refusals import isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
 from forager.extract.hosts import is_loopback
 from forager.fetch.budgets import store
-from forager.fetch.budgets.accounts import (
-    RENEW_EVERY,
-    DomainAccount,
-    HostState,
-    Waiter,
-)
-from forager.fetch.budgets.exchange import ServerClock, Terms, Wanted
+from forager.fetch.budgets.accounts import RENEW_EVERY, DomainAccount, Waiter
+from forager.fetch.budgets.exchange import ServerClock, Wanted
 from forager.fetch.budgets.host_rows import HostRows
 from forager.fetch.budgets.slots import Slot
 from forager.fetch.budgets.waits import HostWait, refuse, too_long, wait_of
+from forager.fetch.domains.store import Cover
 from forager.logs import get_logger
 
 log = get_logger("budgets")
@@ -38,9 +34,9 @@ DEFAULT_DELAY = 1.0
 DEFAULT_CONCURRENCY = 5
 
 LOOK_EVERY = 0.25
-"""Seconds between two looks at which domains need to be renewed."""
+"""Seconds between checks which domains need an exchange."""
 ROW_KNOWN_FOR = 15.0
-"""After so long the row of a host is looked up again: a person may have added a nearer one."""
+"""Seconds after which the row of a host is looked up again: a nearer one may have been added."""
 SHORTEST_PAUSE = 0.01
 PAUSE_WHEN_LOCKED = 0.05
 PAUSE_AFTER_TROUBLE = 0.5
@@ -57,7 +53,7 @@ class _Host:
 
 
 class Budgets:
-    """Asks before every request; one per runner, which sends at most `at_once` requests at once."""
+    """Grants a slot for every request of a runner, which sends at most `at_once` at a time."""
 
     def __init__(
         self,
@@ -75,9 +71,9 @@ class Budgets:
         self._clock = ServerClock()
         self._hosts: dict[str, _Host] = {}
         self._accounts: dict[int, DomainAccount] = {}
-        # apart from the exchanges: a lookup that has to wait holds up no host that is in use
+        # separate from exchanges, so that a slow lookup does not delay hosts in use
         self._rows = HostRows(database)
-        # accounts that need an exchange at once; the others are looked at now and then
+        # accounts that need an exchange at once; the others are checked periodically
         self._wanted: set[DomainAccount] = set()
         self._next_look = 0.0
         self._wake = asyncio.Event()
@@ -110,11 +106,11 @@ class Budgets:
         max_wait: float = 60.0,
         background: bool = False,
     ) -> Slot:
-        """Wait for the host's next slot and a connection. No `robots_delay`: what was said before.
+        """Wait for the next slot and a connection of the host.
 
-        A `background` request takes no slot and no connection while pages of the host wait.
-        Raises HostResting when that is further away than `max_wait`, DomainInactive when the
-        domain is disabled, DatabaseUnavailable when that is unknown.
+        Without a `robots_delay` the last one applies. A `background` request takes no slot and no
+        connection while pages of the host wait. Raises HostResting if the slot is further away
+        than `max_wait`, DomainInactive if the domain is disabled, and DatabaseUnavailable.
         """
         known = self._hosts.get(host)
         if known is not None and robots_delay in (None, known.robots_delay):
@@ -132,13 +128,8 @@ class Budgets:
         waiter = Waiter(proxy_id, local_time() + max_wait, background)
         return await self._wait(host, robots_delay, waiter)
 
-    def state(self, host: str) -> HostState | None:
-        """The budget of a host that was asked lately, as known here."""
-        known = self._hosts.get(host)
-        return None if known is None else known.account.state()
-
     def rooms(self, begun: Mapping[int, int]) -> dict[int, int]:
-        """Pages that can be sent within a second beside those that were `begun`, by domain."""
+        """Pages that can be sent within a second in addition to those `begun`, by domain."""
         unknown = {domain_id: max(0, 1 - pages) for domain_id, pages in begun.items()}
         known = {
             domain_id: account.room(begun.get(domain_id, 0))
@@ -147,18 +138,10 @@ class Budgets:
         return unknown | known
 
     def waits(self) -> list[HostWait]:
-        """What pages wait for, host by host; empty if all go as fast as they may."""
+        """Why pages wait, by host; empty if no host is rate-limited."""
         now = local_time()
         found = (wait_of(account, now) for account in self._accounts.values())
         return [wait for wait in found if wait is not None]
-
-    async def renew(self, host: str) -> None:
-        """Exchange with the database now, as the loop does by itself."""
-        known = self._hosts.get(host)
-        if known is not None:
-            await self._exchange([known.account], waits=True)
-            if known.account.trouble is not None:
-                raise known.account.trouble
 
     # --- waiting ---------------------------------------------------------------------------
 
@@ -199,7 +182,7 @@ class Budgets:
                     await account.changed.wait()
 
     async def _send_when_possible(self, account: DomainAccount, waiter: Waiter) -> Slot | None:
-        """Take the slot when fewer than `at_once` requests are sent; None if it is over by then."""
+        """Take the slot once fewer than `at_once` requests are sent; None if it has expired."""
         self.pages_waiting -= not waiter.background
         self.waiting_to_send += 1
         try:
@@ -228,19 +211,19 @@ class Budgets:
     ) -> DomainAccount:
         known = self._hosts.get(host)
         while known is None or local_time() >= known.known_until:
-            self._open(host, *await self._rows.find(host, deadline))
+            self._open(host, await self._rows.find(host, deadline))
             known = self._hosts.get(host)
         if robots_delay is not None:
             known.robots_delay = robots_delay
-            known.account.heed_robots(host, robots_delay)
+            known.account.apply_robots(host, robots_delay)
         return known.account
 
-    def _open(self, host: str, domain_id: int, name: str) -> None:
-        account = self._accounts.get(domain_id)
+    def _open(self, host: str, cover: Cover) -> None:
+        account = self._accounts.get(cover.id)
         if account is None:
-            account = self._accounts[domain_id] = DomainAccount(
-                domain_id,
-                name,
+            account = self._accounts[cover.id] = DomainAccount(
+                cover.id,
+                cover.name,
                 self._clock,
                 on_wanted=self._want,
                 on_released=self._released,
@@ -256,7 +239,7 @@ class Budgets:
         self._wake.set()
 
     async def _run(self) -> None:
-        """Exchange with the database for the domains in use, all that need it together."""
+        """Exchange with the database for all domains that need it, in one round trip."""
         while not self._leaving:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY):
@@ -279,7 +262,7 @@ class Budgets:
         return self._accounts.get(account.domain_id) is account
 
     async def _exchange_or_note(self, accounts: Sequence[DomainAccount]) -> float:
-        """Exchange; returns how long to wait before the next one."""
+        """Exchange; returns the seconds to wait before the next one."""
         try:
             for account, error in await isolate_refused(accounts, self._exchange):
                 _note([account], error)
@@ -289,10 +272,10 @@ class Budgets:
         return SHORTEST_PAUSE
 
     async def _exchange(self, accounts: Sequence[DomainAccount], *, waits: bool = False) -> None:
-        """Report, renew, reserve; `waits` also for rows that another process has locked."""
+        """Report, renew and reserve; `waits`: also for rows that another process has locked."""
         async with self._exchanging, self._database.connection() as connection:
             if not self._clock.is_known:
-                # the response time decides how many slots are requested
+                # the number of requested slots depends on the response time
                 sent_at = local_time()
                 said = await store.select_clock(connection)
                 self._clock.observe(sent_at, local_time(), said)
@@ -329,7 +312,9 @@ class Budgets:
         direct = slots.pop(None, 0)
         return Wanted(
             domain_id=account.domain_id,
-            terms=self._terms(account),
+            delay=self._delay_of(account),
+            concurrency=self._concurrency,
+            robots_delay=account.robots_delay,
             direct=direct,
             proxied={proxy: count for proxy, count in slots.items() if proxy is not None},
             max_wait=account.max_wait(now),
@@ -343,13 +328,12 @@ class Budgets:
             leaves=leaves,
         )
 
-    def _terms(self, account: DomainAccount) -> Terms:
+    def _delay_of(self, account: DomainAccount) -> float:
         default = 0.0 if is_loopback(account.name) else DEFAULT_DELAY
-        delay = default if self._delay is None else self._delay
-        return Terms(delay, self._concurrency, account.robots_delay)
+        return default if self._delay is None else self._delay
 
     def _not_exchanged(self, account: DomainAccount, wanted: Wanted, *, exists: bool) -> None:
-        """Another process has locked the row, or it was deleted."""
+        """Retry if another process has locked the row; forget a deleted one."""
         account.not_written(wanted)
         if exists:
             asyncio.get_running_loop().call_later(PAUSE_WHEN_LOCKED, account.want_exchange)
@@ -359,7 +343,7 @@ class Budgets:
         _note([account], Retry(words, kind=ErrorKind.NOT_ALLOWED))
 
     def _close(self, account: DomainAccount) -> None:
-        """The permits are returned; a request may have come in the meantime."""
+        """Forget an account, unless a request has arrived in the meantime."""
         if account.waiting:
             account.want_exchange()
         else:
@@ -375,7 +359,7 @@ class Budgets:
     # --- leaving ---------------------------------------------------------------------------
 
     async def _stop(self) -> None:
-        """Between two exchanges if possible: a cancelled one costs its connection."""
+        """End the loop between two exchanges if possible: a canceled one loses its connection."""
         self._leaving = True
         self._wake.set()
         if self._running is not None:
@@ -391,7 +375,6 @@ class Budgets:
 
 
 def _note(accounts: Iterable[DomainAccount], error: Exception) -> None:
-    """Requests that wait for these domains learn why; a lost database is waited for."""
     for account in accounts:
         if account.trouble is None:
             log.warning("budget not renewed", domain=account.name, error=str(error))

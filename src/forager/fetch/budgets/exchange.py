@@ -13,24 +13,15 @@ PAIR_DELAY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """The options of a crawl, and the rules of robots.txt."""
-
-    delay: float
-    concurrency: int
-    robots_delay: float
-
-
-@dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers of a host since the last report."""
+    """Responses of a host since the last report."""
 
     good: int = 0
-    # errors of the server, timeouts and broken connections, of URLs fetched for the first time
+    # server errors, timeouts and connection errors of URLs fetched for the first time
     errors: int = 0
-    # the same for URLs that failed before: they tell little about the host
+    # of URLs that failed before: these say little about the host
     repeated_errors: int = 0
-    # the largest extra delay under which a request with an error was sent
+    # the largest extra delay of a failed request
     seen: float = -1.0
 
     def plus(self, other: Answers) -> Answers:
@@ -44,7 +35,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """Reserved slots that will not be used, by the database's clock."""
+    """Reserved slots that will not be used; times of the database."""
 
     unused_from: float
     reserved_until: float
@@ -52,33 +43,35 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a runner reports and asks of one domain; times in seconds."""
+    """The report and request of a runner for one domain; times in seconds."""
 
     domain_id: int
-    terms: Terms
+    # the options of the crawl, and the Crawl-delay of robots.txt
+    delay: float
+    concurrency: int
+    robots_delay: float
     direct: int  # slots for requests without a proxy
     proxied: Mapping[int, int]  # slots by proxy
     max_wait: float  # a slot further away than this is not reserved
     busy: int  # connections that stay open in any case
     answers: Answers
-    # seconds in addition, for what is over before the answer arrives
+    # additional seconds that pass before the response arrives
     slack: float = 0.0
     waiting: int = 0  # pages that wait for a slot or a connection
     returned: Returned | None = None
     block_for: float = 0.0  # the host sent a Retry-After
-    # the extra delay under which the host limited requests without a Retry-After
+    # the extra delay at which the host limited requests without a Retry-After
     refused_under: float | None = None
     leaves: bool = False  # the last exchange: the permits go back
 
     def as_json(self) -> dict[str, Any]:
-        """The fields of its record in the statement."""
         answers, returned = self.answers, self.returned
         judging = answers.good + answers.errors
         return {
             "domain_id": self.domain_id,
-            "delay": self.terms.delay,
-            "concurrency": self.terms.concurrency,
-            "robots_delay": self.terms.robots_delay,
+            "delay": self.delay,
+            "concurrency": self.concurrency,
+            "robots_delay": self.robots_delay,
             "direct": self.direct,
             "proxied": sum(self.proxied.values()),
             "max_wait": self.max_wait,
@@ -88,7 +81,7 @@ class Wanted:
             "errors": answers.errors,
             "repeated_errors": answers.repeated_errors,
             "seen": answers.seen,
-            # each answer moves the share of errors by one part of those that are remembered
+            # each response changes the share of errors by one part of those that are remembered
             "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
             "new_share": answers.errors / judging if judging else 0.0,
             "slack": self.slack,
@@ -102,7 +95,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The database's answer. All times are its own, in seconds since the epoch."""
+    """The response of the database; times are its own, in seconds since the epoch."""
 
     domain_id: int
     is_active: bool
@@ -122,8 +115,6 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class GivenToPair:
-    """The slots of one (domain, proxy) pair."""
-
     domain_id: int
     proxy_id: int
     delay: float
@@ -157,7 +148,7 @@ class ServerClock:
         self._low = max(self._low - slack, low)
         self._high = min(self._high + slack, high)
         self._seen = received
-        # the last one counts most, and a very slow one is remembered for a while
+        # weighted toward the last one; a very slow one is remembered for a while
         self._round_trip = max(received - sent, self._round_trip / 2)
         if self._low > self._high:  # one of the clocks was set
             self._low, self._high = low, high
@@ -168,13 +159,13 @@ class ServerClock:
 
     @property
     def lag(self) -> float:
-        """Seconds after which a moment of the server's is known here, and surely there."""
+        """Seconds until a time of the server is known here and has passed there."""
         return self._round_trip + self._high - self._low
 
     def earliest(self, at: float) -> float:
-        """The first local moment that may be the server's `at`."""
+        """The first local time that may be the server's `at`."""
         return at + self._low
 
     def latest(self, at: float) -> float:
-        """The last local moment that may be the server's `at`."""
+        """The last local time that may be the server's `at`."""
         return at + self._high

@@ -1,4 +1,4 @@
-"""Which row of `domains` applies to a host: its own, or that of the nearest domain above it."""
+"""The row of `domains` that applies to a host: its own, or that of its nearest parent domain."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from forager.db.database import Connection, Database
 from forager.db.refusals import isolate_refused
 from forager.db.shared_query import SharedQuery
 from forager.errors import DatabaseUnavailable
-from forager.extract.hosts import base_url, parent_domains
-from forager.fetch.budgets import store
+from forager.fetch.domains.store import Cover, insert_domains, select_covers
 
 PAUSE_AFTER_TROUBLE = 0.5
 
-# ID and name
-Row = tuple[int, str]
-
 
 class HostRows:
-    """Looks up the rows of all hosts that are asked for at the same time together."""
+    """Looks up the rows of concurrently requested hosts in one query."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: SharedQuery[str, Row | Exception] = SharedQuery(self._find_all)
+        self._rows: SharedQuery[str, Cover | Exception] = SharedQuery(self._find_all)
 
-    async def find(self, host: str, deadline: float) -> Row:
+    async def find(self, host: str, deadline: float) -> Cover:
         """The row of a host; waits for a database that is unavailable until the deadline."""
         while True:
             try:
@@ -41,24 +37,21 @@ class HostRows:
                     return found
             await asyncio.sleep(PAUSE_AFTER_TROUBLE)
 
-    async def _find_all(self, hosts: Sequence[str]) -> dict[str, Row | Exception]:
-        """The row of each host, or why the database refuses it."""
-        rows: dict[str, Row | Exception] = {}
+    async def _find_all(self, hosts: Sequence[str]) -> dict[str, Cover | Exception]:
+        """The row of each host, or the error with which the database rejects it."""
+        rows: dict[str, Cover | Exception] = {}
 
         async def find(some: Sequence[str]) -> None:
-            async with self._database.connection() as connection:
-                rows.update(await _rows_of(connection, some))
+            rows.update(await self._database.run(_covers, some))
 
         rows.update(await isolate_refused(hosts, find))
         return rows
 
 
-async def _rows_of(connection: Connection, hosts: Sequence[str]) -> dict[str, Row]:
-    """A host without a row gets one."""
-    names = {host: [host, *parent_domains(host)] for host in hosts}
-    rows = await store.select_domains(connection, names)
-    missing = {host: base_url(host) for host in hosts if host not in rows}
-    if missing:
-        await store.insert_domains(connection, missing)
-        rows = await store.select_domains(connection, names)
-    return rows
+async def _covers(connection: Connection, hosts: Sequence[str]) -> dict[str, Cover]:
+    """The row of each host; a host without one gets a row."""
+    covers = await select_covers(connection, hosts)
+    if missing := [host for host in hosts if host not in covers]:
+        await insert_domains(connection, missing)
+        covers = await select_covers(connection, hosts)
+    return covers

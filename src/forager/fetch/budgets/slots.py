@@ -1,20 +1,23 @@
-"""The right to send one request, and the reasons for which there is none."""
+"""Slots: the right to send one request, or the reason why there is none."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.hints import Hint, action
+
+if TYPE_CHECKING:
+    from forager.fetch.budgets.accounts import DomainAccount
 
 TOO_MANY_REQUESTS = 429
 
 
 class HostResting(Retry):
-    """No request may be sent to the host for longer than the caller would wait."""
+    """The next slot of the host is later than the caller would wait."""
 
     def __init__(self, host: str, seconds: float, reason: str) -> None:
         super().__init__(
@@ -26,8 +29,6 @@ class HostResting(Retry):
 
 
 class DomainInactive(GiveUp):
-    """A person has switched the domain off."""
-
     def __init__(self, domain: str) -> None:
         super().__init__(
             f"the domain {domain} is not active",
@@ -37,53 +38,40 @@ class DomainInactive(GiveUp):
         self.domain = domain
 
 
-class Account(Protocol):
-    """Where a slot came from."""
-
-    slow_delay: float
-
-    def give_back(self) -> None: ...
-    def note_success(self, seconds: float) -> None: ...
-    def note_error(self, seen: float, *, is_retry: bool) -> None: ...
-    def note_slow_down(self, retry_after: float | None, seen: float) -> None: ...
-
-
 class Slot:
-    """One request may be sent now. Use it as a context manager, or call `release` at the end."""
+    """The right to send one request. Use it as a context manager, or call `release` at the end."""
 
     __slots__ = ("_account", "_open", "_seen", "granted_at")
 
-    def __init__(self, account: Account, granted_at: float) -> None:
+    def __init__(self, account: DomainAccount, granted_at: float) -> None:
         self.granted_at = granted_at
         self._account = account
         self._seen = account.slow_delay
         self._open = True
 
-    def answered(
-        self, status: int, seconds: float, retry_after: float | None, *, is_retry: bool = False
-    ) -> None:
-        """Report the status of the answer. `is_retry`: the URL has failed before."""
+    def answered(self, status: int, retry_after: float | None, *, is_retry: bool = False) -> None:
+        """Report the status of the response. `is_retry`: the URL has failed before."""
         if status == TOO_MANY_REQUESTS or (status >= 400 and retry_after):
             self.slow_down(retry_after)
         elif status >= 500:
             self.failed(is_retry=is_retry)
         else:
-            self.succeeded(seconds)
+            self.succeeded()
 
-    def succeeded(self, seconds: float) -> None:
-        """The host answered after this many seconds; a slowed-down host recovers by this."""
-        self._account.note_success(seconds)
+    def succeeded(self) -> None:
+        """Report a response; a slowed-down host recovers by it."""
+        self._account.note_success()
 
     def failed(self, *, is_retry: bool = False) -> None:
-        """The server failed or did not answer. Many of these slow the host down, one does not."""
+        """Report an error; many errors slow the host down, a single one does not."""
         self._account.note_error(self._seen, is_retry=is_retry)
 
     def slow_down(self, retry_after: float | None) -> None:
-        """The host limits requests: 429, or any failure with Retry-After."""
+        """Report that the host limits requests: 429, or any failure with Retry-After."""
         self._account.note_slow_down(retry_after, self._seen)
 
     def release(self) -> None:
-        """Give the connection back; more than once does no harm."""
+        """Return the connection; further calls have no effect."""
         if self._open:
             self._open = False
             self._account.give_back()
@@ -101,12 +89,12 @@ LATENESS = 0.1
 
 @dataclass(slots=True)
 class Window:
-    """Some slots in a row: `due` is the next one, `last` the last, in local time."""
+    """Consecutive slots: `due` is the next one, `last` the last, in local time."""
 
     due: float
     last: float
     delay: float
-    # the database's time of `due`, less `due`
+    # the database's time of `due` minus `due`
     offset: float = 0.0
 
     @property
@@ -137,7 +125,7 @@ class Lane:
         self._windows.append(window)
 
     def ready_at(self, now: float) -> float:
-        """When the next request may go; never, if nothing is reserved."""
+        """When the next request may be sent; inf if nothing is reserved."""
         windows = self._windows
         while windows:
             window = windows[0]
@@ -147,7 +135,6 @@ class Lane:
         return inf
 
     def use(self, now: float) -> None:
-        """A request goes now; `ready_at` said that it may."""
         window = self._windows[0]
         window.due = max(window.due, now - window.lateness) + window.delay
 
@@ -158,7 +145,7 @@ class Lane:
         return sum(_slots_in(window) for window in self._windows)
 
     def drop(self, *, before: float = 0.0, faster_than: float = 0.0) -> None:
-        """Give up what a slow-down made invalid."""
+        """Drop windows that a slow-down made invalid."""
         kept = [w for w in self._windows if w.due >= before and w.delay >= faster_than]
         self._windows = deque(kept)
 

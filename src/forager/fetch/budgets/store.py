@@ -31,7 +31,7 @@ LEAD = 2.0
 ASKED_LATELY = 2.5
 """A runner that waits renews its row more often than this."""
 
-# The settings of a domain come before those of a crawl; robots.txt before both.
+# settings of a domain override those of a crawl, and robots.txt overrides both
 BASE_DELAY: LiteralString = """
     greatest(coalesce(d.crawl_delay_seconds, w.delay)::float8, w.robots_delay)
 """
@@ -40,45 +40,13 @@ PAIR_DELAY_OF: LiteralString = f"coalesce(1 / d.proxy_rate, {PAIR_DELAY})::float
 
 SLOWER: LiteralString = f"least({SLOWEST}, greatest(2 * d.slow_delay, {BASE_DELAY}, 1))"
 
-# The extra delay of `domains d` now: it halves with time although no statement writes that.
+# the current extra delay of `domains d`: it halves over time without a write
 SLOW_NOW: LiteralString = f"""
     (SELECT CASE WHEN slow.seconds < 0.1 THEN 0 ELSE slow.seconds END
        FROM (SELECT d.slow_delay / 2 ^ least(20, floor(
                  greatest(0, extract(epoch FROM clock_timestamp() - d.slowed_at)::float8)
                  / greatest({SHORTEST_HALVING}, 2 * d.slow_delay)))) AS slow (seconds))
 """
-
-
-async def select_domains(
-    connection: Connection, names: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[int, str]]:
-    """For each host, ID and name of the first of its `names` that has a row."""
-    cursor = await connection.execute(
-        """
-        SELECT DISTINCT ON (n.host) n.host, d.id, d.domain_name
-          FROM unnest(%s::text[], %s::text[], %s::int[]) AS n (host, name, nth)
-          JOIN domains d ON d.domain_name = n.name
-         ORDER BY n.host, n.nth
-        """,
-        (
-            [host for host, found in names.items() for _ in found],
-            [name for found in names.values() for name in found],
-            [nth for found in names.values() for nth in range(len(found))],
-        ),
-    )
-    return {host: (domain_id, name) for host, domain_id, name in await cursor.fetchall()}
-
-
-async def insert_domains(connection: Connection, base_urls: Mapping[str, str]) -> None:
-    """Make rows for hosts that have none."""
-    await connection.execute(
-        """
-        INSERT INTO domains (domain_name, base_url)
-        SELECT * FROM unnest(%s::text[], %s::text[]) AS new (name, base_url) ORDER BY name
-        ON CONFLICT (domain_name) DO NOTHING
-        """,
-        (list(base_urls), list(base_urls.values())),
-    )
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
@@ -164,7 +132,7 @@ _WANTED: LiteralString = """
     )
 """
 
-# Reservations follow each other, so that only the last one can be given back.
+# reservations are consecutive, so that only the last one can be returned
 FREE_AT: LiteralString = """
     CASE
         WHEN abs(extract(epoch FROM d.next_slot_at) - w.reserved_until) < 0.001
@@ -336,7 +304,7 @@ SELECT domain_id,
   FROM granted
 """
 
-# After _RESERVE in the same transaction, so under the same locks.
+# after _RESERVE in the same transaction, under the same locks
 _RESERVE_PAIRS: LiteralString = f"""
 WITH planned AS MATERIALIZED (
     SELECT d.id AS domain_id,
@@ -381,7 +349,6 @@ SELECT domain_id, proxy_id, delay, extract(epoch FROM start)::float8 AS starts_a
 
 
 async def block_domain(connection: Connection, domain_id: int, seconds: float) -> None:
-    """Block requests to this domain for this long."""
     await connection.execute(
         """
         UPDATE domains
@@ -395,5 +362,5 @@ async def block_domain(connection: Connection, domain_id: int, seconds: float) -
 
 
 async def delete_permits(connection: Connection, holder: UUID) -> None:
-    """Give back the connections that a runner may use of all domains."""
+    """Return all permits of a runner."""
     await connection.execute("DELETE FROM domain_permits WHERE holder = %s", (holder,))

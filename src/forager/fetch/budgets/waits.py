@@ -16,14 +16,14 @@ WORTH_SAYING = 1.0
 
 @dataclass(frozen=True, slots=True)
 class HostWait:
-    """Why requests wait, and for how many seconds if that is known."""
+    """Why requests wait, and for how long if that is known."""
 
     reason: str
     seconds: float | None = None
 
 
 def wait_of(account: DomainAccount, now: float) -> HostWait | None:
-    """What the pages of an account wait for; None if they go as fast as they may."""
+    """Why the pages of an account wait; None if they do not."""
     if not account.pages_waiting:
         return None
     if account.blocked_until > now:
@@ -48,7 +48,7 @@ def _wait_for_slot(account: DomainAccount, now: float) -> HostWait | None:
 
 
 def refuse(account: DomainAccount, host: str, waiter: Waiter, ready_at: float) -> None:
-    """Raise if no slot can come before the deadline."""
+    """Raise an error if no slot is available before the deadline."""
     proxy_id, deadline = waiter.proxy_id, waiter.deadline
     if not account.is_active:
         raise DomainInactive(account.name)

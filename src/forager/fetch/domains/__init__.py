@@ -1,4 +1,4 @@
-"""A domain: its settings, and its state now."""
+"""A domain: its settings and its current state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain: what a person set (None: not set), and how it is doing now."""
+    """Settings (None: not set) and the current state."""
 
     id: int
     domain_name: str
@@ -18,7 +18,7 @@ class Domain:
     per_proxy_only: bool
     proxy_rate: float | None
     is_active: bool
-    # how its tasks are treated; lengths of time in seconds
+    # of its tasks; intervals in seconds
     crawl_frequency: float | None
     adaptive: bool | None
     min_frequency: float | None
@@ -28,12 +28,12 @@ class Domain:
     currency: str | None
     task_hold: str | None
     region: str | None
-    # which pages of it are rendered, and patterns of URLs that always are
+    # which pages are rendered, and patterns of URLs that always are
     render: str | None
     render_urls: list[str]
     created_at: datetime
     updated_at: datetime
-    blocked_until: datetime | None  # None unless that is still to come
+    blocked_until: datetime | None  # None if it has passed
     slow_delay: float
     next_slot_at: datetime | None
     runners: int

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import Enum
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, TypedDict
 
 import ada_url
 import psycopg
@@ -48,58 +45,66 @@ _HOST = re.compile(
 _CURRENCY = re.compile(r"[A-Z]{3}")
 
 
-class _Unchanged(Enum):
-    UNCHANGED = "unchanged"
+class DomainChanges(TypedDict, total=False):
+    """Settings to change. None unsets one: the option of the crawl or the default applies."""
 
-
-UNCHANGED: Final = _Unchanged.UNCHANGED
-Unchanged = Literal[_Unchanged.UNCHANGED]
-
-
-@dataclass(frozen=True, slots=True)
-class DomainChanges:
-    """Settings to change. None means not set: the crawl's option or the default applies."""
-
-    delay: float | Unchanged | None = UNCHANGED
-    concurrency: int | Unchanged | None = UNCHANGED
-    active: bool | Unchanged = UNCHANGED
-    per_proxy_only: bool | Unchanged = UNCHANGED
+    delay: float | None
+    concurrency: int | None
+    active: bool
+    per_proxy_only: bool
     # requests per second of each proxy
-    proxy_rate: float | Unchanged | None = UNCHANGED
-    # how its tasks are treated
-    every: timedelta | Unchanged | None = UNCHANGED
-    adaptive: bool | Unchanged | None = UNCHANGED
-    shortest: timedelta | Unchanged | None = UNCHANGED
-    longest: timedelta | Unchanged | None = UNCHANGED
-    proxies: bool | Unchanged | None = UNCHANGED
-    allow_private: bool | Unchanged = UNCHANGED
-    currency: str | Unchanged | None = UNCHANGED
-    # whose workers alone ask it for anything
-    region: str | Unchanged | None = UNCHANGED
+    proxy_rate: float | None
+    # the recrawl interval of its tasks, and the bounds of an adapted one
+    every: timedelta | None
+    adaptive: bool | None
+    shortest: timedelta | None
+    longest: timedelta | None
+    proxies: bool | None
+    allow_private: bool
+    currency: str | None
+    # only workers of this region crawl it
+    region: str | None
     # which pages are rendered (None: auto), and patterns of URLs that always are
-    render: RenderMode | Unchanged | None = UNCHANGED
-    render_urls: Sequence[str] | Unchanged = UNCHANGED
+    render: RenderMode | None
+    render_urls: Sequence[str]
 
-    def named(self) -> dict[str, Any]:
-        """The values that are to be set, checked."""
-        given = {name: getattr(self, name) for name in self.__slots__}
-        changes = {name: value for name, value in given.items() if value is not UNCHANGED}
-        _check_delay(changes.get("delay"))
-        _check_concurrency(changes.get("concurrency"))
-        _check_rate(changes.get("proxy_rate"))
-        for name in ("every", "shortest", "longest"):
-            _check_interval(changes.get(name))
-        _check_currency(changes.get("currency"))
-        check_region(changes.get("region"))
-        if changes.get("render") is not None:
-            changes["render"] = parse_render(changes["render"]).value
-        if "render_urls" in changes:
-            changes["render_urls"] = _checked_patterns(changes["render_urls"])
-        return changes
+
+_INTERVAL = (SHORTEST_INTERVAL, LONGEST_INTERVAL, "an interval must be from 1s to 10 years", None)
+_RANGES: dict[str, tuple[Any, Any, str, str | None]] = {
+    "delay": (0, MAX_DELAY, f"the delay must be 0 to {MAX_DELAY:g} seconds", None),
+    "concurrency": (
+        1,
+        MAX_CONCURRENCY,
+        f"the concurrency must be 1 to {MAX_CONCURRENCY}",
+        "To stop requests to a domain, disable it.",
+    ),
+    "proxy_rate": (
+        1,
+        MAX_PROXY_RATE,
+        f"requests per second and proxy must be 1 to {MAX_PROXY_RATE}",
+        "For fewer requests, set a delay, per proxy or in total.",
+    ),
+    **dict.fromkeys(("every", "shortest", "longest"), _INTERVAL),
+}
+
+
+def _checked(changes: DomainChanges) -> dict[str, Any]:
+    values: dict[str, Any] = dict(changes)
+    for name, (least, most, rule, hint) in _RANGES.items():
+        value = values.get(name)
+        if value is not None and not least <= value <= most:
+            raise InvalidInput(f"{rule}, not {value}", hint=hint)
+    _check_currency(values.get("currency"))
+    check_region(values.get("region"))
+    if values.get("render") is not None:
+        values["render"] = parse_render(values["render"]).value
+    if "render_urls" in values:
+        values["render_urls"] = _checked_patterns(values["render_urls"])
+    return values
 
 
 class Domains:
-    """What people and programs can do with domains."""
+    """All operations on domains."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -115,7 +120,7 @@ class Domains:
     ) -> Page[Domain]:
         """Domains by name, a page at a time; `slowed`: only rate-limited hosts.
 
-        `region`: only those that are tied to it.
+        `region`: only domains of this region.
         """
         check_limit(limit)
         found = await self._database.run(
@@ -129,18 +134,14 @@ class Domains:
         return page_of(found, limit, lambda domain: encode_values(domain.domain_name))
 
     async def get(self, host: str) -> Domain:
-        """The row that applies to a host: its own, or that of the nearest domain above it."""
-        name = domain_name(host)
-        found = await self._database.run(store.select_first, [name, *parent_domains(name)])
-        if found is None:
-            raise _unknown(name)
-        return found
+        """The row that applies to a host: its own, or that of its nearest parent domain."""
+        return await self._database.run(domain_of, host)
 
     async def add(self, host: str, changes: DomainChanges | None = None) -> Domain:
         """Create a row for a host, so that it has separate settings."""
         name = domain_name(host)
-        named = (changes or DomainChanges()).named()
-        with _sensible_bounds():
+        values = _checked(changes or {})
+        with _report_bounds():
             async with self._database.transaction() as connection:
                 await store.lock_regions(connection)
                 if not await store.insert_domain(connection, name, _base_url(host, name)):
@@ -148,23 +149,23 @@ class Domains:
                         f"there is a domain {name} already",
                         hint=Hint("{} changes it.", action("domains set", name)),
                     )
-                await store.update_domain(connection, name, named)
+                await store.update_domain(connection, name, values)
                 await store.move_jobs(connection, name)
-                return await _existing(connection, name)
+                return await domain_of(connection, name)
 
     async def set(self, host: str, changes: DomainChanges) -> Domain:
-        """Change a domain; running crawls heed it within seconds."""
+        """Change a domain; running crawls apply the change within seconds."""
         name = domain_name(host)
-        named = changes.named()
-        with _sensible_bounds():
+        values = _checked(changes)
+        with _report_bounds():
             async with self._database.transaction() as connection:
-                if "region" in named:
+                if "region" in values:
                     await store.lock_regions(connection)
-                if not await store.update_domain(connection, name, named):
+                if not await store.update_domain(connection, name, values):
                     raise _unknown(name)
-                if "region" in named:
+                if "region" in values:
                     await store.move_jobs(connection, name)
-                return await _existing(connection, name)
+                return await domain_of(connection, name)
 
     async def set_many(self, hosts: Sequence[str], changes: DomainChanges) -> list[Domain]:
         """Change several domains together, or none; `*` in a name stands for any characters."""
@@ -180,14 +181,14 @@ class Domains:
         async with self._database.transaction() as connection:
             if not await store.forget_slow_down(connection, name):
                 raise _unknown(name)
-            return await _existing(connection, name)
+            return await domain_of(connection, name)
 
 
 def domain_name(text: str) -> str:
-    """The name of the domain that a person means by a host, with or without port, or by a URL."""
+    """The name of a domain, given as a host with or without a port, or as a URL."""
     url = text.strip()
     if "://" not in url:
-        # so that either of the default ports is left out, as in the names of hosts that are crawled
+        # default ports are left out, as in the names of crawled hosts
         url = f"{'https' if url.endswith(':443') else 'http'}://{url}"
     try:
         parts = ada_url.parse_url(url, ("protocol", "host"))
@@ -204,15 +205,8 @@ def _base_url(text: str, name: str) -> str:
     return f"{scheme}://{name}/" if separator else base_url(name)
 
 
-async def _existing(connection: Connection, name: str) -> Domain:
-    found = await store.select_first(connection, [name])
-    if found is None:
-        raise _unknown(name)
-    return found
-
-
 async def _names_like(connection: Connection, host: str) -> list[str]:
-    """The names of the domains that match a pattern, or the one that is named."""
+    """The names of the domains that match a pattern; without a `*`, the name itself."""
     if "*" not in host:
         return [domain_name(host)]
     found = await store.select_like(connection, host.strip().lower())
@@ -222,32 +216,6 @@ async def _names_like(connection: Connection, host: str) -> list[str]:
             hint=Hint("{} lists domains.", action("domains list")),
         )
     return found
-
-
-def _check_delay(delay: float | None) -> None:
-    if delay is not None and not (math.isfinite(delay) and 0 <= delay <= MAX_DELAY):
-        raise InvalidInput(f"the delay must be 0 to {MAX_DELAY:g} seconds, not {delay:g}")
-
-
-def _check_concurrency(concurrency: int | None) -> None:
-    if concurrency is not None and not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise InvalidInput(
-            f"the concurrency must be 1 to {MAX_CONCURRENCY}, not {concurrency}",
-            hint="To stop requests to a domain, disable it.",
-        )
-
-
-def _check_rate(rate: float | None) -> None:
-    if rate is not None and not 1 <= rate <= MAX_PROXY_RATE:
-        raise InvalidInput(
-            f"requests per second and proxy must be 1 to {MAX_PROXY_RATE}, not {rate:g}",
-            hint="For fewer requests, set a delay, per proxy or in total.",
-        )
-
-
-def _check_interval(every: timedelta | None) -> None:
-    if every is not None and not SHORTEST_INTERVAL <= every <= LONGEST_INTERVAL:
-        raise InvalidInput("an interval must be from 1s to 10 years")
 
 
 def _check_currency(currency: str | None) -> None:
@@ -264,8 +232,8 @@ def _checked_patterns(patterns: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def _sensible_bounds() -> Iterator[None]:
-    """Which bound is there already is known to the database alone."""
+def _report_bounds() -> Iterator[None]:
+    """Report bounds of intervals that contradict the stored ones."""
     try:
         yield
     except psycopg.errors.CheckViolation as error:
@@ -276,7 +244,10 @@ def _sensible_bounds() -> Iterator[None]:
 
 def _unknown(name: str) -> NotFound:
     return NotFound(
-        f"there is no domain {name}", hint=Hint("{} adds it.", action("domains add", name))
+        f"there is no domain {name}",
+        hint=Hint(
+            "{} lists domains, {} adds it.", action("domains list"), action("domains add", name)
+        ),
     )
 
 
@@ -294,49 +265,40 @@ def _decode(cursor: str) -> str:
 
 
 async def domain_of(connection: Connection, host: str) -> Domain:
-    """The row that covers a host, or what to do if there is none."""
+    """The row that applies to a host: its own, or that of its nearest parent domain."""
     name = domain_name(host)
     found = await select_first(connection, [name, *parent_domains(name)])
     if found is None:
-        raise _unknown_domain(name)
+        raise _unknown(name)
     return found
 
 
 async def domains_of(connection: Connection, host: str) -> list[int]:
-    """The ids of the row that covers a host, and of all rows for hosts below it.
+    """The ids of the row that applies to a host, and of all rows of its subdomains.
 
-    So `example.com` means its `www.` too, whether or not that has a separate row.
+    So `example.com` includes its `www.`, whether or not that has a separate row.
     """
     name = domain_name(host)
     return await _covering_ids(connection, [name, *parent_domains(name)])
 
 
 async def domains_below(connection: Connection, host: str) -> list[int]:
-    """The same without what only covers the host: what is lost must have been named."""
+    """The ids of the rows of a host and its subdomains, for operations that delete."""
     return await _covering_ids(connection, [domain_name(host)])
 
 
 async def _covering_ids(connection: Connection, names: Sequence[str]) -> list[int]:
     # `co.uk` does not mean every shop there, unless it has a row
-    if _is_public_suffix(names[0]) and await select_first(connection, names) is None:
-        raise _unknown_domain(names[0])
+    is_suffix = _suffixes().is_public(host_name(names[0]))
+    if is_suffix and await select_first(connection, names) is None:
+        raise _unknown(names[0])
     found = await select_meant(connection, names)
     if not found:
-        raise _unknown_domain(names[0])
+        raise _unknown(names[0])
     return found
-
-
-def _is_public_suffix(name: str) -> bool:
-    return _suffixes().is_public(host_name(name))
 
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    # a suffix on no list is a name in a private network, and may cover everything below it
+    # an unknown suffix is a name in a private network, and may cover its subdomains
     return PublicSuffixList(accept_unknown=False)
-
-
-def _unknown_domain(name: str) -> NotFound:
-    return NotFound(
-        f"there is no domain {name}", hint=Hint("{} lists domains.", action("domains list"))
-    )

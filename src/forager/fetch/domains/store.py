@@ -1,9 +1,9 @@
-"""The SQL of domains as people see and change them."""
+"""SQL of domains and their settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
@@ -11,42 +11,53 @@ from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
 from forager.db.rows import Rows, Values
 from forager.errors import InvalidInput
+from forager.extract.hosts import base_url, parent_domains
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.fetch.domains import Domain
 
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The row that covers a host."""
-
+    host: str
     id: int
+    name: str
     allow_private: bool
 
 
-async def select_covers(connection: Connection, names: Sequence[str]) -> dict[str, Cover]:
-    """Of these names, those that have a row."""
-    cursor = await connection.execute(
-        "SELECT domain_name, id, allow_private FROM domains WHERE domain_name = ANY(%s)",
-        (list(names),),
+async def select_covers(connection: Connection, hosts: Collection[str]) -> dict[str, Cover]:
+    """The row of each host, or of its nearest parent domain; hosts without one are left out."""
+    names = {host: (host, *parent_domains(host)) for host in hosts}
+    found = await Rows(connection, Cover).all(
+        """
+        SELECT DISTINCT ON (n.host) n.host, d.id, d.domain_name AS name, d.allow_private
+          FROM unnest(%s::text[], %s::text[], %s::int[]) AS n (host, name, nth)
+          JOIN domains d ON d.domain_name = n.name
+         ORDER BY n.host, n.nth
+        """,
+        (
+            [host for host, line in names.items() for _ in line],
+            [name for line in names.values() for name in line],
+            [nth for line in names.values() for nth in range(len(line))],
+        ),
     )
-    return {row[0]: Cover(row[1], row[2]) for row in await cursor.fetchall()}
+    return {cover.host: cover for cover in found}
 
 
-async def insert_domains(connection: Connection, domains: Mapping[str, str]) -> None:
-    """Rows for these names and base URLs, in the same order for all transactions."""
-    names = sorted(domains)
+async def insert_domains(connection: Connection, hosts: Iterable[str]) -> None:
+    """Insert rows for hosts that have none, in the same order in all transactions."""
+    names = sorted(hosts)
     await connection.execute(
         """
         INSERT INTO domains (domain_name, base_url)
         SELECT * FROM unnest(%s::text[], %s::text[])
         ON CONFLICT (domain_name) DO NOTHING
         """,
-        (names, [domains[name] for name in names]),
+        (names, [base_url(name) for name in names]),
     )
 
 
 async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> None:
-    """Rows are locked in the same order by every transaction that changes several."""
+    """Allow private addresses; rows are locked in the same order in all transactions."""
     await connection.execute(
         """
         WITH locked AS MATERIALIZED (
@@ -102,7 +113,7 @@ _USED: LiteralString = """
 
 _SLOWED: LiteralString = f"({SLOW_NOW} > 0 OR d.blocked_until > now())"
 
-# What a change may name, and the column it goes to.
+# settings as `DomainChanges` names them, and their columns
 _SETTABLE: dict[str, LiteralString] = {
     "delay": "crawl_delay_seconds",
     "concurrency": "max_concurrent_requests",
@@ -131,7 +142,6 @@ async def select_domains(
     slowed: bool,
     region: str | None,
 ) -> list[Domain]:
-    """Domains by name."""
     return await Rows(connection, Domain).all(
         f"""
         SELECT {_COLUMNS}
@@ -162,7 +172,7 @@ async def select_first(connection: Connection, names: Sequence[str]) -> Domain |
 
 
 async def select_meant(connection: Connection, names: Sequence[str]) -> list[int]:
-    """The first of these names that has a row, and every row below the very first name."""
+    """The first of these names that has a row, and all rows of subdomains of the first name."""
     return await Values(connection).all(
         """
         SELECT id
@@ -181,7 +191,7 @@ async def select_meant(connection: Connection, names: Sequence[str]) -> list[int
 
 
 async def select_like(connection: Connection, pattern: str) -> list[str]:
-    """The names that a pattern matches, in which * stands for any characters."""
+    """The names that match a pattern; * stands for any characters."""
     like = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return await Values(connection).all(
         "SELECT domain_name FROM domains WHERE domain_name LIKE %s ORDER BY domain_name",
@@ -190,7 +200,7 @@ async def select_like(connection: Connection, pattern: str) -> list[str]:
 
 
 async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:
-    """False if there is one of this name."""
+    """False if the name exists."""
     cursor = await connection.execute(
         """
         INSERT INTO domains (domain_name, base_url) VALUES (%s, %s)
@@ -202,9 +212,9 @@ async def insert_domain(connection: Connection, name: str, base_url: str) -> boo
 
 
 async def update_domain(connection: Connection, name: str, changes: Mapping[str, Any]) -> bool:
-    """Set what is named in `changes`; False if there is no such domain."""
+    """False if there is no such domain."""
     columns = [f"{_SETTABLE[key]} = %({key})s" for key in changes]
-    assignments: LiteralString = ", ".join([*columns, "updated_at = now()"])
+    assignments = ", ".join([*columns, "updated_at = now()"])
     cursor = await connection.execute(
         f"UPDATE domains SET {assignments} WHERE domain_name = %(name)s",
         {**changes, "name": name},
@@ -213,15 +223,15 @@ async def update_domain(connection: Connection, name: str, changes: Mapping[str,
 
 
 async def lock_regions(connection: Connection) -> None:
-    """Let no job be added with a region that is about to change; before anything else."""
+    """Keep jobs from being added with a region that is about to change; call it first."""
     await connection.execute("SELECT pg_advisory_xact_lock(%s)", (REGION_LOCK,))
 
 
 async def move_jobs(connection: Connection, name: str) -> None:
-    """Jobs of the hosts that this domain may cover are for the region of whichever covers them.
+    """Update the region of jobs for the hosts that this domain may cover.
 
-    A name without a dot covers itself alone. A job that runs goes on where it is, and counts for
-    the region when it is given back.
+    A name without a dot covers only itself. A running job continues where it is; the region
+    applies when it is released.
     """
     await connection.execute(
         """
@@ -244,7 +254,7 @@ async def move_jobs(connection: Connection, name: str) -> None:
 
 
 async def forget_slow_down(connection: Connection, name: str) -> bool:
-    """As if the host had never complained; False if there is no such domain."""
+    """Reset Retry-After and the slow-down; False if there is no such domain."""
     cursor = await connection.execute(
         """
         UPDATE domains
@@ -263,7 +273,7 @@ _REGION = re.compile("[a-z0-9-]{1,32}")
 
 
 def check_region(region: str | None) -> None:
-    """Refuse what is no short name; None, which is no region, is one that can be set."""
+    """Raise an error unless this is a short name, or None for no region."""
     if region is not None and not _REGION.fullmatch(region):
         raise InvalidInput(
             f"{region[:40]!r} is not the name of a region",

@@ -1,8 +1,9 @@
-"""The traffic of proxies, counted in memory and stored in batches, and its cost by domain."""
+"""The traffic of proxies: counted in memory, stored in batches, and its cost by domain."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -12,27 +13,15 @@ from forager.db.database import Connection, Database
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
 from forager.extract.hosts import parent_domains
 from forager.fetch.domains.store import select_first
-from forager.fetch.proxies.record import cost_of, shown_address
 from forager.fetch.proxies.store import usage as store
+from forager.fetch.proxies.store.usage import CostLine
 from forager.logs import get_logger
+
+__all__ = ["CostLine"]
 
 DEFAULT_DAYS = 30
 MAX_DAYS = 3660
 MAX_LINES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class CostLine:
-    """The traffic of one domain through one proxy; its cost is None without a known price."""
-
-    domain: str
-    proxy_id: int
-    proxy: str
-    requests: int
-    bytes: int
-    price: str | None
-    cost: Decimal | None
-    currency: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +31,6 @@ class CostReport:
     first: date
     last: date
     lines: list[CostLine]
-    # number of lines in all
     count: int
     requests: int
     bytes: int
@@ -56,7 +44,7 @@ class CostReport:
 async def report_costs(
     database: Database, *, days: int = DEFAULT_DAYS, domain: str | None = None, limit: int = 100
 ) -> CostReport:
-    """Report the last days up to today, for all domains or for the one that covers `domain`."""
+    """Report the last days until today, for all domains or for the one that applies to `domain`."""
     if not 1 <= days <= MAX_DAYS:
         raise InvalidInput(f"days must be 1 to {MAX_DAYS}, not {days}")
     check_limit(limit, MAX_LINES)
@@ -64,12 +52,12 @@ async def report_costs(
         last = await store.select_today(connection)
         first = last - timedelta(days=days - 1)
         name = None if domain is None else await _covering(connection, domain)
-        rows = await store.select_usage(connection, first=first, domain=name, limit=limit)
+        lines = await store.select_usage(connection, first=first, domain=name, limit=limit)
         sums = await store.select_usage_sums(connection, first=first, domain=name)
     return CostReport(
         first,
         last,
-        [_line(row) for row in rows],
+        lines,
         sum(each.lines for each in sums),
         sum(each.requests for each in sums),
         sum(each.bytes for each in sums),
@@ -78,72 +66,53 @@ async def report_costs(
 
 
 async def _covering(connection: Connection, host: str) -> str:
-    """The domain that the traffic of a host is counted for."""
+    """The domain to which the traffic of a host is attributed."""
     found = await select_first(connection, [host, *parent_domains(host)])
     return host if found is None else found.domain_name
-
-
-def _line(row: store.DomainUsage) -> CostLine:
-    price = cost_of(row.cost_amount, row.cost_unit, row.cost_currency)
-    return CostLine(
-        domain=row.domain,
-        proxy_id=row.proxy_id,
-        proxy=shown_address(row.scheme, row.host, row.port, row.username, row.has_password),
-        requests=row.requests,
-        bytes=row.bytes,
-        price=None if price is None else str(price),
-        cost=row.cost,
-        currency=row.cost_currency,
-    )
 
 
 log = get_logger("proxies")
 
 WRITE_INTERVAL = 5.0
-# this many pairs of host and proxy are written at once, whatever the time since the last write
+# with this many pairs of host and proxy, counts are written at once
 MOST_WAITING = 5_000
 
 
-@dataclass(slots=True)
-class Usage:
-    requests: int = 0
-    bytes: int = 0
-
-    def add(self, other: Usage) -> None:
-        self.requests += other.requests
-        self.bytes += other.bytes
-
-
 class UsageLog:
-    """Counts by host and proxy until they are written."""
+    """Requests and bytes by host and proxy until they are written."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._counts: dict[tuple[str, int], Usage] = {}
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._bytes: Counter[tuple[str, int]] = Counter()
         self._written_at = time.monotonic()
 
     def add(self, proxy_id: int, host: str, size: int) -> None:
-        self._counts.setdefault((host, proxy_id), Usage()).add(Usage(1, size))
+        self._requests[host, proxy_id] += 1
+        self._bytes[host, proxy_id] += size
 
     @property
     def is_due(self) -> bool:
         waited = time.monotonic() - self._written_at
-        return waited >= WRITE_INTERVAL or len(self._counts) >= MOST_WAITING
+        return waited >= WRITE_INTERVAL or len(self._requests) >= MOST_WAITING
 
     async def run_once(self) -> None:
         """Add the counts to those of today."""
-        counts, self._counts = self._counts, {}
+        requests, self._requests = self._requests, Counter()
+        sizes, self._bytes = self._bytes, Counter()
         self._written_at = time.monotonic()
-        if not counts:
+        if not requests:
             return
         rows = [
-            store.NewUsage((host, *parent_domains(host)), proxy_id, usage.requests, usage.bytes)
-            for (host, proxy_id), usage in counts.items()
+            store.NewUsage(" ".join((host, *parent_domains(host))), proxy_id, count, sizes[pair])
+            for pair, count in requests.items()
+            for host, proxy_id in [pair]
         ]
         try:
             await self._database.run(store.add_usage, rows)
         except BaseException:
-            self._take_back(counts)
+            self._requests.update(requests)
+            self._bytes.update(sizes)
             raise
 
     async def write_if_possible(self) -> None:
@@ -151,7 +120,3 @@ class UsageLog:
             await self.run_once()
         except (DatabaseUnavailable, DiskFull) as error:
             log.warning("the use of proxies cannot be written now", reason=error.message)
-
-    def _take_back(self, counts: dict[tuple[str, int], Usage]) -> None:
-        for pair, usage in counts.items():
-            self._counts.setdefault(pair, Usage()).add(usage)

@@ -1,4 +1,4 @@
-"""Probes: does a proxy do its part? Failing ones are probed until they do."""
+"""Probes of proxies; failing ones are probed until they recover."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from forager.fetch.client import Client, ClientOptions
 from forager.fetch.failure import classify_status
 from forager.fetch.proxies import store
 from forager.fetch.proxies.record import PickedProxy, SealedProxy
-from forager.fetch.proxies.service import PROBE_DELAY, PROBE_DELAY_MAX, Proxies, storable, unsealed
+from forager.fetch.proxies.service import Proxies, storable, unsealed
 from forager.fetch.response import Limits, Request
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable, Vault
@@ -24,8 +24,8 @@ from forager.services.service import Service
 
 log = get_logger("proxies")
 
-# The name can exist nowhere, so no other host is affected: what a proxy says about it shows
-# that it listens, speaks our protocol and knows us.
+# The name cannot exist, so no other host is affected: the response shows that the proxy listens,
+# speaks the protocol and accepts the credentials.
 NOWHERE = "https://probe.invalid/"
 PROBE_LIMITS = Limits(connect=10, read=10, total=20)
 LOOK_INTERVAL = 10.0
@@ -44,7 +44,7 @@ class ProbeResult:
 
 
 async def probe(proxy: PickedProxy, options: ClientOptions, url: str | None = None) -> ProbeResult:
-    """Fetch the URL through the proxy; without one, only see whether the proxy answers."""
+    """Fetch the URL through the proxy; without one, only check whether the proxy responds."""
     options = replace(options, proxy_guard=proxy.guard, limits=PROBE_LIMITS, proxy=None)
     began = time.perf_counter()
     async with Client(options) as client:
@@ -59,14 +59,14 @@ async def _outcome(
     try:
         response = await client.fetch(Request(url or NOWHERE, proxy=proxy.spec))
     except WorkFailed as error:
-        well = url is None and _proxy_answered(error)
-        return None, None if well else error.message
+        is_ok = url is None and _proxy_answered(error)
+        return None, None if is_ok else error.message
     failure = classify_status(response.status, response.headers) if url else None
     return response.status if url else None, failure.message if failure else None
 
 
 def _proxy_answered(error: WorkFailed) -> bool:
-    """Whether the failure to reach nowhere came from beyond the proxy's door."""
+    """Whether the proxy accepted the request, and failed to reach the host that does not exist."""
     if not isinstance(error, RotateProxy):
         return error.kind in (ErrorKind.NETWORK, ErrorKind.TLS)
     cause = error.__cause__
@@ -76,7 +76,7 @@ def _proxy_answered(error: WorkFailed) -> bool:
 
 
 class ProxyProber:
-    """Probes failing proxies when they are due, and turns on those that have recovered."""
+    """Probes failing proxies when they are due, and enables those that have recovered."""
 
     def __init__(
         self,
@@ -102,14 +102,7 @@ class ProxyProber:
         )
 
     async def run_once(self) -> list[ProbeResult]:
-        """Probe a few of those that are due."""
-        due = await self._database.run(
-            store.claim_probes,
-            limit=AT_ONCE,
-            first=PROBE_DELAY,
-            longest=PROBE_DELAY_MAX,
-            region=self._region,
-        )
+        due = await self._database.run(store.claim_probes, limit=AT_ONCE, region=self._region)
         results = await asyncio.gather(*map(self._probe, due))
         for result in results:
             await self._settle(result)
@@ -136,7 +129,7 @@ class ProxyProber:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of a proxy's trial; a failed proxy that works again is reactivated."""
+    """A probe by hand; a failing proxy that has recovered is enabled."""
 
     proxy: PickedProxy
     result: ProbeResult
@@ -146,7 +139,7 @@ class Trial:
 async def try_proxies(
     proxies: Proxies, ids: Sequence[int], options: ClientOptions, url: str | None = None
 ) -> list[Trial]:
-    """Go through each proxy, a few at the same time; turn on those that have recovered."""
+    """Probe each proxy, a few at the same time; enable those that have recovered."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def try_one(proxy: PickedProxy) -> Trial:

@@ -29,7 +29,7 @@ _DEFAULT_PORTS = {ProxyScheme.HTTP: 80, ProxyScheme.HTTPS: 443, ProxyScheme.SOCK
 
 @dataclass(frozen=True, slots=True)
 class ProxySpec:
-    """A proxy to send requests through. Names of targets are resolved by the proxy."""
+    """A proxy; it resolves the names of targets."""
 
     scheme: ProxyScheme
     host: str
@@ -39,7 +39,7 @@ class ProxySpec:
 
     @classmethod
     def parse(cls, text: str) -> ProxySpec:
-        """Read `scheme://user:password@host:port`; say what is wrong without the password."""
+        """Parse `scheme://user:password@host:port`; errors do not contain the password."""
         try:
             parts = urlsplit(text if "://" in text else f"http://{text}")
             scheme = ProxyScheme("socks5" if parts.scheme == "socks5h" else parts.scheme)
@@ -51,7 +51,6 @@ class ProxySpec:
 
     @property
     def shown(self) -> str:
-        """Its URL as people may see it."""
         has_password = self.password is not None
         return shown_address(self.scheme, self.host, self.port, self.username, has_password)
 
@@ -70,7 +69,7 @@ class ProxySpec:
 
 
 def _normal_host(host: str) -> str:
-    # WHATWG spelling, so that the guard sees 127.0.0.1 where 0x7f.1 was written
+    # normalized, so that the guard sees 127.0.0.1 where 0x7f.1 was written
     text = f"[{host}]" if ":" in host else host
     return str(URL(f"http://{text}/").hostname)
 
@@ -81,13 +80,13 @@ def _decoded(text: str | None) -> str | None:
 
 class ProxyState(StrEnum):
     ACTIVE = "active"
-    FAILING = "failing"  # off because of failures, and probed until it recovers
-    DISABLED = "disabled"  # off because a person said so
+    FAILING = "failing"  # disabled after failures, and probed until it recovers
+    DISABLED = "disabled"  # by hand
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyRecord:
-    """A proxy and its health; holds no secret, so that all of it can be shown."""
+    """A proxy and its health, without its password."""
 
     id: int
     scheme: str
@@ -115,7 +114,6 @@ class ProxyRecord:
 
     @property
     def shown(self) -> str:
-        """Its URL as people may see it."""
         return shown_address(self.scheme, self.host, self.port, self.username, self.has_password)
 
     @property
@@ -131,7 +129,7 @@ class ProxyRecord:
 
 @dataclass(frozen=True, slots=True)
 class SealedProxy:
-    """A stored proxy: its password is readable with the secret key."""
+    """A stored proxy with its encrypted password."""
 
     id: int
     scheme: str
@@ -144,7 +142,7 @@ class SealedProxy:
 
 @dataclass(frozen=True, slots=True)
 class PickedProxy:
-    """A proxy, ready to be used."""
+    """A proxy with its decrypted password."""
 
     id: int
     spec: ProxySpec
@@ -152,13 +150,13 @@ class PickedProxy:
 
     @property
     def guard(self) -> GuardPolicy:
-        """What its own address may be."""
+        """The guard for its own address."""
         return GuardPolicy(allow_private=self.allow_private)
 
 
 @dataclass(slots=True)
 class Tally:
-    """What happened to a proxy since it was last written down."""
+    """Counts of a proxy since they were last written."""
 
     successes: int = 0
     failures: int = 0
@@ -187,14 +185,14 @@ class Tally:
 
 
 def cost_of(amount: Decimal | None, unit: str | None, currency: str | None) -> ProxyCost | None:
-    """What three columns say together; all or none of them are set."""
+    """The cost of three columns; all or none of them are set."""
     if amount is None or unit is None or currency is None:
         return None
     return ProxyCost(amount, CostUnit(unit), currency)
 
 
 def shown_address(scheme: str, host: str, port: int, username: str | None, secret: bool) -> str:
-    """A proxy's URL as people may see it."""
+    """The URL of a proxy without its password."""
     who = "" if username is None else f"{username}:***@" if secret else f"{username}@"
     return f"{scheme}://{who}{host}:{port}"
 
@@ -220,7 +218,7 @@ class CostUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProxyCost:
-    """An amount of money per request or per GB (10^9 bytes, as providers count)."""
+    """An amount of money per request or per GB (10^9 bytes)."""
 
     amount: Decimal
     unit: CostUnit

@@ -1,4 +1,4 @@
-"""The proxies of an installation: kept for people, handed out to runners."""
+"""The proxies of an installation: their management, and the pool that runners use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 from urllib.parse import urlsplit
 
 from forager.db.cursor import Page, page_of
@@ -21,7 +21,6 @@ from forager.errors import (
     NotPermitted,
 )
 from forager.extract.hosts import parent_domains
-from forager.fetch.domains.service import UNCHANGED, Unchanged
 from forager.fetch.domains.store import check_region
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies import store
@@ -44,12 +43,11 @@ from forager.secrets import Vault
 log = get_logger("proxies")
 
 FAILURES_ALLOWED = 10
-"""A proxy with more failures than this in a row is turned off."""
+"""A proxy with more failures than this in a row is disabled."""
 
 QUIET_SECONDS = 30.0
-"""A proxy that has succeeded within this time is not turned off."""
+"""A proxy that has succeeded within this time is not disabled."""
 
-PROBE_DELAY, PROBE_DELAY_MAX = 30.0, 3600.0
 WRITE_INTERVAL = 1.0
 LEAVE_WITHIN = 3.0
 AVERAGE_OVER = 20
@@ -61,39 +59,38 @@ MAX_RESPONSE_MS = 3_600_000.0
 
 @dataclass(frozen=True, slots=True)
 class AddedProxy:
-    """A proxy that was added; not new if it was known and got another password."""
+    """An added proxy; `is_new` is False if it was known and got another password."""
 
     id: int
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyChanges:
-    """What to set. None means not set: for workers of all regions, at no known cost."""
+class ProxyChanges(TypedDict, total=False):
+    """Values to change. None: workers of all regions may use it; its cost is unknown."""
 
-    region: str | Unchanged | None = UNCHANGED
-    cost: ProxyCost | Unchanged | None = UNCHANGED
+    region: str | None
+    cost: ProxyCost | None
 
-    def named(self) -> dict[str, Any]:
-        """The values that are to be set, checked."""
-        changes: dict[str, Any] = {}
-        if self.region is not UNCHANGED:
-            check_region(self.region)
-            changes["region"] = self.region
-        if self.cost is not UNCHANGED:
-            changes |= _cost_columns(self.cost)
-        return changes
+
+def _columns(changes: ProxyChanges) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    if "region" in changes:
+        check_region(changes["region"])
+        columns["region"] = changes["region"]
+    if "cost" in changes:
+        columns |= _cost_columns(changes["cost"])
+    return columns
 
 
 class Proxies:
-    """What people can do with proxies."""
+    """All operations on proxies."""
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._vault = vault
 
     async def add(self, spec: ProxySpec, *, allow_private: bool = False) -> AddedProxy:
-        """Keep a proxy; the guard must allow its address."""
+        """Add a proxy; the guard must allow its address."""
         _check_credentials(spec)
         _check_address(spec, allow_private)
         sealed = None
@@ -111,7 +108,6 @@ class Proxies:
         return AddedProxy(proxy_id, is_new)
 
     async def page(self, *, limit: int, after: int = 0) -> Page[ProxyRecord]:
-        """Proxies by id; the cursor is the last id."""
         found = await self._database.run(store.select_records, after=after, limit=limit + 1)
         return page_of(found, limit, lambda proxy: proxy.id)
 
@@ -127,7 +123,7 @@ class Proxies:
         return await self._database.run(store.select_ids)
 
     async def open(self, proxy_id: int) -> PickedProxy:
-        """One proxy with its password, in any state; does not count as a use."""
+        """One proxy with its password, in any state; this does not count as a use."""
         found = await self._database.run(store.select_sealed, [_checked_id(proxy_id)])
         if not found:
             raise _no_such_proxy(proxy_id)
@@ -137,20 +133,19 @@ class Proxies:
         return await self._change(proxy_id, store.enable_proxy)
 
     async def disable(self, proxy_id: int, reason: str | None = None) -> ProxyRecord:
-        """Take a proxy out of use until it is enabled again."""
         words = storable(reason or "disabled by hand")
         return await self._change(proxy_id, lambda c, i: store.disable_proxy(c, i, words))
 
     async def set(self, proxy_id: int, changes: ProxyChanges) -> ProxyRecord:
-        """Tie a proxy to a region, or say what it costs; workers heed a region at once."""
-        named = changes.named()
-        return await self._change(proxy_id, lambda c, i: store.update_proxy(c, i, named))
+        """Change the region or the cost of a proxy; workers apply a region at once."""
+        columns = _columns(changes)
+        return await self._change(proxy_id, lambda c, i: store.update_proxy(c, i, columns))
 
     async def remove(self, proxy_id: int) -> ProxyRecord:
         return await self._change(proxy_id, store.delete_proxy)
 
     async def recovered(self, proxy_id: int) -> bool:
-        """A probe found it well: turn it on if failures had turned it off."""
+        """Enable a proxy that failures had disabled, after a successful probe."""
         return await self._database.run(store.recover_proxy, proxy_id)
 
     async def _change(
@@ -163,7 +158,7 @@ class Proxies:
 
 
 class ProxyPool:
-    """Hands out proxies, the one that rested longest first, and keeps count of how they do.
+    """Picks the least recently used proxy, and counts successes and failures.
 
     Counts are written about once a second. Use it as a context manager, which writes the rest.
     """
@@ -171,9 +166,9 @@ class ProxyPool:
     def __init__(
         self, database: Database, vault: Vault, guard: GuardPolicy, *, region: str | None = None
     ) -> None:
-        """`guard` is the one that the client holds against the addresses of proxies.
+        """`guard` is the one that the client applies to the addresses of proxies.
 
-        Of the proxies that are tied to a region, only those of `region` are handed out.
+        Of the proxies with a region, only those of `region` are picked.
         """
         self._database = database
         self._vault = vault
@@ -200,10 +195,10 @@ class ProxyPool:
                 await self._usage.write_if_possible()
 
     async def pick(self, host: str, exclude: Collection[int] = ()) -> PickedProxy | None:
-        """A proxy for this host, but none of `exclude`; None if no other is active."""
+        """A proxy for this host, except those in `exclude`; None if no other is active."""
         names, private = [host, *parent_domains(host)], self._guard.allow_private
         async with self._database.connection() as connection:
-            # with fewer proxies than runners some must share, and then it is right to wait
+            # with fewer proxies than runners, some share a proxy and wait for its slots
             for shared in (False, True):
                 found = await store.pick(
                     connection,
@@ -218,23 +213,22 @@ class ProxyPool:
         return None
 
     def succeeded(self, proxy_id: int, response_ms: float) -> None:
-        """The proxy worked, regardless of the server's response."""
+        """Count a request that the proxy delivered, whatever the server responded."""
         bounded = min(max(response_ms, 0.0), MAX_RESPONSE_MS)
         self._tallies.setdefault(proxy_id, Tally()).succeed(bounded)
 
     def failed(self, proxy_id: int, reason: str) -> None:
-        """The proxy is at fault (RotateProxy); too many in a row turn it off."""
+        """Count a failure of the proxy (RotateProxy); too many in a row disable it."""
         tally = self._tallies.setdefault(proxy_id, Tally())
         tally.fail(storable(reason))
         if tally.run > FAILURES_ALLOWED:
             self._urgent.set()
 
     def used(self, proxy_id: int, host: str, size: int) -> None:
-        """A request went through the proxy and returned this many bytes."""
         self._usage.add(proxy_id, host, size)
 
     async def run(self) -> None:
-        """Write for ever: once per interval, and at once when a proxy must be turned off."""
+        """Write once per interval, and at once when a proxy must be disabled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), WRITE_INTERVAL)
@@ -244,29 +238,24 @@ class ProxyPool:
                 await self._usage.write_if_possible()
 
     async def run_once(self) -> list[ProxyRecord]:
-        """Write the counts; those that were turned off by it."""
-        told, self._tallies = self._tallies, {}
-        if not told:
+        """Write the counts; returns the proxies that were disabled."""
+        tallies, self._tallies = self._tallies, {}
+        if not tallies:
             return []
         try:
-            disabled = await self._write(told)
+            disabled = await self._write(tallies)
         except BaseException:
-            self._take_back(told)
+            self._take_back(tallies)
             raise
         for proxy in disabled:
             log.warning("proxy disabled", proxy=proxy.id, reason=proxy.disabled_reason)
         return disabled
 
-    async def _write(self, told: dict[int, Tally]) -> list[ProxyRecord]:
+    async def _write(self, tallies: dict[int, Tally]) -> list[ProxyRecord]:
         async with self._database.transaction() as connection:
-            await store.add_outcomes(connection, told, weight=AVERAGE_OVER)
+            await store.add_outcomes(connection, tallies, weight=AVERAGE_OVER)
             return await store.disable_failing(
-                connection,
-                list(told),
-                allowed=FAILURES_ALLOWED,
-                quiet=QUIET_SECONDS,
-                first=PROBE_DELAY,
-                longest=PROBE_DELAY_MAX,
+                connection, list(tallies), allowed=FAILURES_ALLOWED, quiet=QUIET_SECONDS
             )
 
     async def _write_if_possible(self) -> None:
@@ -275,14 +264,14 @@ class ProxyPool:
         except (DatabaseUnavailable, DiskFull) as error:
             log.warning("the health of proxies cannot be written now", reason=error.message)
 
-    def _take_back(self, told: dict[int, Tally]) -> None:
-        for proxy_id, earlier in told.items():
+    def _take_back(self, tallies: dict[int, Tally]) -> None:
+        for proxy_id, earlier in tallies.items():
             later = self._tallies.get(proxy_id)
             self._tallies[proxy_id] = earlier.followed_by(later) if later else earlier
 
 
 def parse_address(text: str) -> ProxySpec:
-    """Read a proxy's address as a person wrote it; no error repeats any of it."""
+    """Parse the address of a proxy; errors repeat no part of it, because it may be a secret."""
     spec = ProxySpec.parse(text.strip())
     rest = urlsplit(text.strip() if "://" in text else f"http://{text.strip()}")
     # a raw / ? or # in a password ends the address early, and the rest would look like a host
@@ -296,13 +285,11 @@ def parse_address(text: str) -> ProxySpec:
 
 
 async def proxy_guard(database: Database) -> GuardPolicy:
-    """What the addresses of the kept proxies may be: private if a person allowed it for one."""
-    async with database.connection() as connection:
-        return GuardPolicy(allow_private=await store.any_private(connection))
+    """The guard for the addresses of proxies: private ones are allowed if one proxy may be."""
+    return GuardPolicy(allow_private=await database.run(store.any_private))
 
 
 def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
-    """The proxy with its password, decrypted with the secret key."""
     spec = spec_of(sealed, None)
     if sealed.password is not None:
         spec = spec_of(sealed, vault.open(sealed.password, _context(spec)))
@@ -310,13 +297,13 @@ def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
 
 
 def storable(text: str) -> str:
-    """A reason as PostgreSQL takes it and a list can show it."""
+    """A reason that PostgreSQL accepts, cut to the length of a list entry."""
     clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
     return clean.decode("utf-8")[:MAX_REASON]
 
 
 def _context(spec: ProxySpec) -> str:
-    """A stored password opens only for the proxy and the user it was stored for."""
+    """Binds a stored password to its proxy and user."""
     return f"proxy {spec.address} {spec.username or ''}"
 
 

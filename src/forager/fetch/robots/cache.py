@@ -34,7 +34,7 @@ class RobotsAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RobotsPolicy:
-    """What to do about an answer, and why, in words."""
+    """The action for a response, and the reason."""
 
     action: RobotsAction
     reason: str
@@ -51,10 +51,10 @@ def robots_policy(
     if 300 <= status < 400:
         return RobotsPolicy(RobotsAction.ALLOW_ALL, f"robots.txt redirects to nothing ({status})")
     if status == 429:
-        # A 4xx, but one that says "later": the host is asking for fewer requests, not for more.
+        # a 4xx that means "later": the host requests fewer requests, not more
         return RobotsPolicy(RobotsAction.DEFER, "robots.txt answered 429: the host is busy")
     if 400 <= status < 500:
-        # Also for 401 and 403: the RFC takes any 4xx as "there are no rules".
+        # also for 401 and 403: by the RFC, any 4xx means "there are no rules"
         return RobotsPolicy(RobotsAction.ALLOW_ALL, f"there is no robots.txt ({status})")
     said = f"answered {status}" if status else "could not be reached"
     if unreachable_for >= UNREACHABLE_LIMIT:
@@ -81,13 +81,13 @@ class CachedRobots:
         return now < self.expires_at
 
     def policy(self, now: datetime) -> RobotsPolicy:
-        """PARSE, ALLOW_ALL or DEFER: redirects were followed before the answer was kept."""
+        """PARSE, ALLOW_ALL or DEFER: redirects were followed before the response was stored."""
         return robots_policy(
             self.status, redirects=MAX_REDIRECTS, unreachable_for=now - self.fetched_at
         )
 
     def robots(self, now: datetime) -> Robots | None:
-        """The rules to obey, or None: no URL of this host may be fetched or settled yet."""
+        """The rules to obey, or None: no URL of this host may be fetched yet."""
         match self.policy(now).action:
             case RobotsAction.PARSE:
                 return parse_robots(self.body)
@@ -106,9 +106,9 @@ def remember(
     cache_control: str | None = None,
     retry_after: float | None = None,
 ) -> CachedRobots:
-    """What to keep after an answer (or `NO_ANSWER`), given what was kept before."""
+    """The entry to store after a response (or `NO_ANSWER`), given the previous entry."""
     if robots_policy(status, redirects=MAX_REDIRECTS).action is not RobotsAction.DEFER:
-        # one byte more than is read, so that parsing still knows that the file was cut
+        # one byte more than is parsed, so that the parser notices that the file was cut
         kept = body[: SIZE_LIMIT + 1] if 200 <= status < 300 else b""
         return CachedRobots(kept, now, now + lifetime(cache_control), status)
     if previous is None:
@@ -121,7 +121,7 @@ def remember(
 
 
 def lifetime(cache_control: str | None) -> timedelta:
-    """How long an answer may be used: what it says itself, within bounds, or a day."""
+    """How long a response may be used: by its Cache-Control, within bounds, or a day."""
     text = (cache_control or "").lower()
     if _NOT_STORED.search(text):
         return MIN_LIFETIME
@@ -132,7 +132,7 @@ def lifetime(cache_control: str | None) -> timedelta:
 
 
 def _retry_in(failing_for: timedelta, retry_after: float | None) -> timedelta:
-    # Waiting as long again as it has been failing doubles the interval and needs no counter.
+    # waiting as long as it has been failing doubles the interval without a counter
     wait = min(max(failing_for, RETRY_FIRST), RETRY_LAST)
     if retry_after is None or not retry_after > 0:
         return wait

@@ -1,8 +1,9 @@
-"""Asks robots.txt before a URL is fetched: once per origin, kept in the database for all."""
+"""Checks robots.txt before a URL is fetched: loaded once per origin, stored for all processes."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,23 +23,23 @@ from forager.fetch.robots.cache import (
 from forager.fetch.robots.rules import Robots
 from forager.fetch.sender import Sender
 
-# of memory for the rules of all origins; the oldest are read from the database again
+# memory for the rules of all origins; the oldest are dropped, and read from the database again
 KNOWN_BYTES = 64 * 1024 * 1024
-# about what an origin takes, and each byte of its file once it is parsed
+# approximate memory per origin, and per byte of its parsed file
 ORIGIN_BYTES, BYTES_PER_BYTE = 2_000, 20
-# A refusal of these kinds is no answer of the host: its pages would be refused the same way.
+# Refusals that are no response of the host: its pages would be refused the same way.
 OF_THE_ORIGIN = frozenset({ErrorKind.NOT_ALLOWED, ErrorKind.VALIDATION, ErrorKind.TLS})
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsVerdict:
-    """Whether a URL may be fetched. `deferred_for`: unknown, try again after this many seconds."""
+    """Whether a URL may be fetched. `deferred_for`: unknown; retry after this many seconds."""
 
     allowed: bool
     rule: str | None = None
     deferred_for: float | None = None
     reason: str = ""
-    # deferred because the host could not be reached at all, and by what
+    # set if the host could not be reached
     trouble: WorkFailed | None = None
 
 
@@ -47,7 +48,7 @@ IGNORED = RobotsVerdict(allowed=True, reason="robots.txt is ignored")
 
 @dataclass(slots=True)
 class _Origin:
-    """What is known of one origin here. `robots` is None while it is unknown."""
+    """The rules of one origin in this process; `robots` is None while they are unknown."""
 
     robots: Robots | None = None
     reason: str = ""
@@ -57,19 +58,8 @@ class _Origin:
     loading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The last answer after redirects, or `NO_ANSWER`."""
-
-    status: int
-    body: bytes = b""
-    cache_control: str | None = None
-    retry_after: float | None = None
-    trouble: WorkFailed | None = None
-
-
 class RobotsGate:
-    """Judges URLs by their origin's robots.txt; may raise GiveUp where nothing can be fetched."""
+    """Applies the robots.txt of an origin to its URLs; raises GiveUp where none can be fetched."""
 
     def __init__(
         self,
@@ -87,7 +77,6 @@ class RobotsGate:
         self._size = 0
 
     async def verdict(self, url: str) -> RobotsVerdict:
-        """Judge a normalised URL."""
         if self._ignore:
             return IGNORED
         known = await self._known(url)
@@ -110,19 +99,23 @@ class RobotsGate:
         return None if robots is None else robots.crawl_delay(self._user_agent)
 
     async def sitemaps(self, url: str) -> list[str]:
-        """The sitemaps that robots.txt names, also where its rules are ignored."""
+        """The sitemaps that robots.txt lists, also where its rules are ignored."""
         robots = (await self._known(url)).robots
         return [] if robots is None else list(robots.sitemaps)
 
+    async def fetch(
+        self, request: Request, *, on_pick: Callable[[int], None] | None = None
+    ) -> Response:
+        """Send a request with the delay of robots.txt; see `Sender.send`."""
+        delay = await self.crawl_delay(request.url)
+        return await self._sender.send(request, delay, on_pick=on_pick)
+
     def loading(self) -> list[str]:
-        """Origins whose robots.txt is being fetched and is not known yet."""
         return [
             origin
             for origin, known in self._origins.items()
             if known.robots is None and known.loading.locked()
         ]
-
-    # --- what is known ---------------------------------------------------------------------
 
     async def _known(self, url: str) -> _Origin:
         origin = origin_of(url)
@@ -144,7 +137,7 @@ class RobotsGate:
         return known
 
     def _resize(self, known: _Origin, size: int) -> None:
-        """Count what an origin takes now; the oldest ones make room."""
+        """Update the memory of an origin, and drop the oldest ones if needed."""
         self._size += size - known.size
         known.size = size
         while self._size > KNOWN_BYTES:
@@ -159,37 +152,34 @@ class RobotsGate:
             self._size -= self._origins.pop(oldest).size
 
     async def _load(self, origin: str, known: _Origin) -> None:
-        """From the database if it was fetched recently, else from the host."""
+        """Load from the database if it was fetched recently, otherwise from the host."""
         kept, now = await self._database.run(store.select_robots, origin)
         # an earlier failure to reach the host does not mean that it is unreachable now
         if kept is None or kept.status == NO_ANSWER or not kept.is_fresh(now):
-            asked = local_time()
+            sent_at = local_time()
             try:
-                answer = await self._ask(origin)
+                answer = await self._request(origin)
             except HostResting as error:
                 self._defer(known, error)
                 return
-            now += timedelta(seconds=local_time() - asked)
+            now += timedelta(seconds=local_time() - sent_at)
             kept = _kept(kept, answer, now)
-            known.trouble = answer.trouble
+            known.trouble = answer if isinstance(answer, WorkFailed) else None
             await self._database.run(store.upsert_robots, origin, kept)
         _learn(known, kept, now)
         self._resize(known, ORIGIN_BYTES + BYTES_PER_BYTE * len(kept.body))
 
     def _defer(self, known: _Origin, error: HostResting) -> None:
-        """The host is blocked: old rules stay; without any, the answer is unknown."""
+        """Keep the old rules while the host is blocked; without any, the URL is deferred."""
         known.expires = local_time() + max(1.0, error.seconds)
         if known.robots is None:
             known.reason = f"robots.txt cannot be fetched yet: {error.reason}"
 
-    # --- asking the host -------------------------------------------------------------------
-
-    async def _ask(self, origin: str) -> _Answer:
+    async def _request(self, origin: str) -> Response | WorkFailed:
         """Fetch robots.txt, following redirects; each hop takes a slot of its host."""
-        url: str | None = f"{origin}/robots.txt"
-        answer = _Answer(NO_ANSWER)
+        url = f"{origin}/robots.txt"
         redirects = 0
-        while url is not None:
+        while True:
             try:
                 response = await self._sender.send(Request(url), None)
             except HostResting:
@@ -197,41 +187,25 @@ class RobotsGate:
             except WorkFailed as error:
                 if redirects == 0 and isinstance(error, GiveUp) and error.kind in OF_THE_ORIGIN:
                     raise
-                return _Answer(NO_ANSWER, trouble=error)
-            answer = _answer(response)
-            follows = robots_policy(response.status, redirects=redirects)
-            url = response.redirect if follows.action is RobotsAction.FOLLOW else None
+                return error
+            policy = robots_policy(response.status, redirects=redirects)
+            if policy.action is not RobotsAction.FOLLOW or response.redirect is None:
+                return response
+            url = response.redirect
             redirects += 1
-        return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Paced:
-    """Sends requests with the delay of robots.txt, also for each hop of a redirect."""
-
-    sender: Sender
-    robots: RobotsGate
-
-    async def fetch(self, request: Request) -> Response:
-        return await self.sender.send(request, await self.robots.crawl_delay(request.url))
-
-
-def _answer(response: Response) -> _Answer:
-    return _Answer(
-        response.status,
-        response.body,
-        response.headers.get("Cache-Control"),
-        response.retry_after,
-    )
-
-
-def _kept(previous: CachedRobots | None, answer: _Answer, now: datetime) -> CachedRobots:
+def _kept(
+    previous: CachedRobots | None, answer: Response | WorkFailed, now: datetime
+) -> CachedRobots:
+    if isinstance(answer, WorkFailed):
+        return remember(previous, status=NO_ANSWER, body=b"", now=now)
     return remember(
         previous,
         status=answer.status,
         body=answer.body,
         now=now,
-        cache_control=answer.cache_control,
+        cache_control=answer.headers.get("Cache-Control"),
         retry_after=answer.retry_after,
     )
 
@@ -253,7 +227,7 @@ MAX_SHOWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RobotsReport:
-    """`is_waited_for`: the host could not say its rules, and nothing is fetched until it can."""
+    """The stored robots.txt; `is_waited_for`: nothing is fetched until it can be read."""
 
     origin: str
     status: int
@@ -267,7 +241,7 @@ class RobotsReport:
 
 
 async def robots_report(database: Database, url: str, agent: str) -> RobotsReport | None:
-    """The file that counts for a URL; None if it was not fetched yet."""
+    """The robots.txt that applies to a URL; None if it was not fetched yet."""
     origin = origin_of(url)
     kept, now = await database.run(store.select_robots, origin)
     if kept is None:

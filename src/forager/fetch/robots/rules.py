@@ -18,7 +18,7 @@ SIZE_LIMIT = 500 * 1024
 LINE_LIMIT = 16 * 1024
 MAX_CRAWL_DELAY = 3600.0
 
-# Spellings that Google's parser forgives too.
+# spellings that Google's parser accepts too
 _FIELDS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent"), "user-agent"),
     "allow": "allow",
@@ -28,7 +28,7 @@ _FIELDS = {
     **dict.fromkeys(("sitemap", "site-map"), "sitemap"),
     **dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay"), "crawl-delay"),
 }
-# Wider than the RFC's letters, "-" and "_": robots called Bot42 or archive.org_bot exist.
+# wider than the RFC's letters, "-" and "_": robots called Bot42 or archive.org_bot exist
 _TOKEN = re.compile(r"[A-Za-z0-9_.-]+")
 _COMPATIBLE = re.compile(r"\(compatible;\s*([A-Za-z0-9_.-]+)")
 _SECONDS = re.compile(r"\d+(?:\.\d*)?|\.\d+")
@@ -48,15 +48,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One Allow or Disallow line, ready to match."""
-
     verdict: Verdict
     wildcard: Wildcard
     priority: int
 
     @property
     def order(self) -> tuple[int, bool, int]:
-        """The longest pattern decides; of two as long, the one that allows."""
+        """The longest pattern decides; of two equally long ones, the one that allows."""
         return -self.priority, not self.verdict.allowed, self.verdict.line or 0
 
 
@@ -73,13 +71,13 @@ class _Group:
     delays: list[tuple[int, float]] = field(default_factory=list)
 
     def delays_of(self, agent: str) -> Iterator[float]:
-        """A Crawl-delay is for the agents named before it, though the list may go past it."""
+        """A Crawl-delay applies to the agents listed before it, even if the list continues."""
         position = self.agents[agent]
         return (delay for named, delay in self.delays if position < named)
 
 
 class _RuleSet:
-    """A group's rules in the order they are tried: the first that matches decides."""
+    """The rules of a group in the order they are tried: the first match decides."""
 
     __slots__ = ("_everywhere", "_ordered", "_roots", "delay")
 
@@ -93,7 +91,7 @@ class _RuleSet:
     def decide(self, path: str) -> Verdict:
         literal = _spell(path)
         plain = _decode_unreserved(literal)
-        # One call in C rejects all rules that begin elsewhere: the usual case for most URLs.
+        # one call in C rejects all rules with another prefix: the usual case
         near = plain != literal or literal.startswith(self._roots)
         spellings = (plain, literal)
         for root, allows, rule in self._ordered if near else self._everywhere:
@@ -104,7 +102,7 @@ class _RuleSet:
 
 
 def _in_order(rules: list[_Rule]) -> list[tuple[str, bool, _Rule]]:
-    """Each rule with the text that a path must begin with before it is worth a closer look."""
+    """Each rule with the prefix that a path must have."""
     ordered = sorted(rules, key=lambda rule: rule.order)
     return [(rule.wildcard.parts[0], rule.verdict.allowed, rule) for rule in ordered]
 
@@ -114,7 +112,7 @@ _ITSELF = Verdict(allowed=True, rule="robots.txt itself may always be fetched")
 
 
 class Robots:
-    """A parsed robots.txt. `notes` says in words what was cut, capped or not understood."""
+    """A parsed robots.txt; `notes` describes what was cut, capped or not understood."""
 
     def __init__(
         self, groups: dict[str, list[_Group]], sitemaps: list[str], notes: tuple[str, ...] = ()
@@ -125,14 +123,13 @@ class Robots:
         self._rule_sets: dict[str, _RuleSet] = {}
 
     def verdict(self, url: str, user_agent: str) -> Verdict:
-        """Judge a URL, spelled as it will be requested. A whole User-Agent header will do."""
+        """Check a URL as it will be requested; `user_agent` may be a whole User-Agent header."""
         path = _path_of(url)
         if path == "/robots.txt":
             return _ITSELF
         return self._rules_for(user_agent).decide(path)
 
     def crawl_delay(self, user_agent: str) -> float | None:
-        """Seconds between requests, if the file says so."""
         return self._rules_for(user_agent).delay
 
     def _rules_for(self, user_agent: str) -> _RuleSet:
@@ -146,7 +143,7 @@ class Robots:
 
 
 def product_token(user_agent: str) -> str:
-    """The name robots.txt files know a crawler by: `Forager` in `Forager/1.0 (+https://...)`."""
+    """The name of a crawler in robots.txt: `Forager` in `Forager/1.0 (+https://...)`."""
     if "/" not in user_agent:
         return user_agent
     disguised = _COMPATIBLE.search(user_agent)
@@ -157,7 +154,7 @@ def product_token(user_agent: str) -> str:
 
 
 def parse_robots(body: bytes, *, max_delay: float = MAX_CRAWL_DELAY) -> Robots:
-    """Read a robots.txt; there is no body that it cannot read."""
+    """Parse a robots.txt; no body is rejected."""
     parser = _Parser(max_delay)
     text, cut = _cut(_recode(body))
     if cut:
@@ -168,7 +165,7 @@ def parse_robots(body: bytes, *, max_delay: float = MAX_CRAWL_DELAY) -> Robots:
 
 
 class _Parser:
-    """The state between lines: which user agents the next rule is for."""
+    """The state between lines: the user agents of the next rule."""
 
     def __init__(self, max_delay: float) -> None:
         self.groups: dict[str, list[_Group]] = {}
@@ -189,7 +186,7 @@ class _Parser:
             self._add_rule(line, value, allow=name == "allow")
 
     def _name_agent(self, value: str) -> None:
-        # Only Allow and Disallow end the list of agents: a Sitemap or an unknown line does not.
+        # only Allow and Disallow end the list of agents: a Sitemap or an unknown line does not
         if self._rules_began:
             self._group, self._rules_began = _Group(), False
         token = _agent_token(value)
@@ -258,17 +255,17 @@ def _recode(body: bytes) -> bytes:
 
 
 def _cut(body: bytes) -> tuple[str, bool]:
-    """At most the size limit, ending with a whole line: half a rule would be another rule."""
+    """Cut to the size limit, at the end of a line: half a rule would be another rule."""
     cut = len(body) > SIZE_LIMIT
     if cut:
         body = body[:SIZE_LIMIT]
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
-    # As Latin-1 each character is one byte: decoding cannot fail, in any encoding.
+    # in Latin-1 each character is one byte, so that decoding cannot fail
     return body.replace(b"\0", b"").decode("latin-1"), cut
 
 
 def _fields(text: str) -> Iterator[tuple[int, str, str]]:
-    # str.splitlines would also split at form feeds and other characters that no robots.txt means
+    # str.splitlines would also split at form feeds and other characters
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, line in enumerate(lines, 1):
         name, value = _field(line[:LINE_LIMIT].partition("#")[0].strip())
@@ -281,7 +278,7 @@ def _field(line: str) -> tuple[str | None, str]:
     known = _FIELDS.get(name.strip().lower())
     if colon and known:
         return known, value.strip()
-    # "Disallow /x", a colon forgotten: exactly two words
+    # "Disallow /x" without the colon: exactly two words
     words = line.split()
     if len(words) == 2:
         return _FIELDS.get(words[0].lower()), words[1]
@@ -296,14 +293,14 @@ def _field(line: str) -> tuple[str | None, str]:
 
 
 def _path_of(url: str) -> str:
-    """Path and query. The URL was normalised before anyone asks about it, so this is no parser."""
+    """Path and query of a normalized URL."""
     match = _PATH.match(url)
     path = match[1] if match else ""
     return path if path.startswith("/") else f"/{path}"
 
 
 def _spell(path: str) -> str:
-    """Escapes in upper case, and the two characters that mean something in patterns escaped."""
+    """Escapes in upper case; the two characters with a meaning in patterns are escaped."""
     if "*" in path or "$" in path:
         path = path.replace("*", "%2A").replace("$", "%24")
     return _upper_escapes(path)

@@ -11,7 +11,7 @@ from forager.fetch.robots.cache import CachedRobots
 async def select_robots(
     connection: Connection, origin: str
 ) -> tuple[CachedRobots | None, datetime]:
-    """What is kept of an origin's robots.txt, and what time it is."""
+    """The stored robots.txt of an origin, and the current time."""
     cursor = await connection.execute(
         """
         SELECT clock_timestamp(), r.body, r.fetched_at, r.expires_at, r.status

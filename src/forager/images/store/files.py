@@ -9,7 +9,7 @@ from forager.db.rows import Rows, Values
 
 
 async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
-    """Files that no image has had or requested for this long."""
+    """Files without a reference for this long."""
     return await Values(connection).all(
         """
         SELECT f.content_hash FROM image_files f
@@ -22,14 +22,14 @@ async def select_unused_files(connection: Connection, *, seconds: float, limit: 
 
 
 async def lock_file(connection: Connection, content_hash: bytes) -> None:
-    """Wait for transactions that refer to a file; new ones wait until this one commits."""
+    """Wait for transactions that refer to a file, and block new ones until this one commits."""
     await connection.execute(
         "SELECT FROM image_files WHERE content_hash = %s FOR UPDATE", (content_hash,)
     )
 
 
 async def mark_going(connection: Connection, content_hash: bytes, *, seconds: float) -> bool:
-    """Say that a locked file is about to be deleted, unless it is used after all."""
+    """Mark a locked file for deletion, unless it is used."""
     cursor = await connection.execute(
         """
         UPDATE image_files f SET going_at = now()
@@ -59,7 +59,7 @@ async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
 class MovableFile:
     content_hash: bytes
     path: str
-    # images refer to it; a file is written after its row, and before the first of them
+    # whether images refer to it
     used: bool
 
 
@@ -77,7 +77,7 @@ async def count_unmoved(connection: Connection, place: str) -> int:
 async def select_movable(
     connection: Connection, place: str, *, is_moved: bool, after: bytes, limit: int
 ) -> list[MovableFile]:
-    """Files of which that place has, or does not have, a checked copy; by content."""
+    """Files that have, or do not have, a checked copy at this location; by content."""
     return await Rows(connection, MovableFile).all(
         """
         SELECT f.content_hash, f.path,

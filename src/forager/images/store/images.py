@@ -1,4 +1,4 @@
-"""SQL of images and their files."""
+"""SQL of images: listing, fetching and showing them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 @dataclass(frozen=True, slots=True)
 class ShownImage:
-    """One image as a product's page shows it."""
-
     product_id: int
     url: str
     url_hash: bytes
@@ -33,7 +31,7 @@ _SHOWN = RowArrays(
 async def replace_images(
     connection: Connection, product_ids: Sequence[int], shown: Sequence[ShownImage]
 ) -> None:
-    """Make these the images of these products; those that were there keep what is known of them."""
+    """Replace the images of products; known ones keep their state."""
     await connection.execute(
         f"""
         WITH shown AS (
@@ -63,9 +61,9 @@ async def replace_images(
 
 
 async def renew_old(connection: Connection, product_ids: Sequence[int], *, seconds: float) -> None:
-    """Let images of products be fetched again that were settled this long ago.
+    """Fetch images of products again that were settled this long ago.
 
-    A file that is there stays, and is shown, until there is another.
+    The stored file is shown until it is replaced.
     """
     await connection.execute(
         """
@@ -83,7 +81,7 @@ async def renew_old(connection: Connection, product_ids: Sequence[int], *, secon
 
 @dataclass(frozen=True, slots=True)
 class PendingImage:
-    """An image to be fetched, and on which terms; `attempts` are those before this one."""
+    """An image to fetch, with the terms of its domain."""
 
     id: int
     url: str
@@ -92,14 +90,11 @@ class PendingImage:
     domain: str
     use_proxies: bool | None
     allow_private: bool
-    # seconds that it has been pending
     waited: float
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """What is known of a file before it is written."""
-
     content_hash: bytes
     path: str
     media_type: str
@@ -110,7 +105,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class FileKey:
-    """A file's row; one that was deleted and made again has another time."""
+    """The row of a file; one that was deleted and created again has another time."""
 
     content_hash: bytes
     created_at: datetime
@@ -118,15 +113,13 @@ class FileKey:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """The file of a URL, and when it was last fetched."""
-
     key: FileKey
     fetched_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the order in which images are due."""
+    """A position in the order of due images."""
 
     at: datetime
     id: int
@@ -136,7 +129,7 @@ START = Place(datetime.min.replace(tzinfo=UTC), 0)
 
 
 async def select_place(connection: Connection, *, after: Place, count: int) -> Place | None:
-    """The place of the due image `count` places further on; None if there are fewer."""
+    """The position of the due image `count` places further; None if there are fewer."""
     return await Rows(connection, Place).first(
         """
         SELECT next_attempt_at AS at, id
@@ -160,9 +153,9 @@ async def claim_images(
     after: Place = START,
     until: Place | None = None,
 ) -> list[PendingImage]:
-    """Images that are due, for workers of this region. No other worker gets them during the lease.
+    """Claim due images for a worker of this region, for the time of the lease.
 
-    Only those between two places, if such are named: `until` is the last to be looked at.
+    `after` and `until` limit the range that is searched.
     """
     last: LiteralString = (
         "true" if until is None else "(next_attempt_at, id) <= (%(until_at)s, %(until_id)s)"
@@ -173,7 +166,7 @@ async def claim_images(
             SELECT id FROM images
              WHERE status = 'pending' AND next_attempt_at <= now()
                AND (next_attempt_at, id) > (%(after_at)s, %(after_id)s) AND {last}
-               -- a question for each row, so that no plan reads all products for a few images
+               -- a subquery per row, so that no plan reads all products for a few images
                AND (
                        SELECT {IN_REGION} AND {HAS_PROXY}
                          FROM products p JOIN domains d ON d.id = p.domain_id
@@ -207,9 +200,9 @@ async def claim_images(
 async def select_known_files(
     connection: Connection, wanted: Sequence[PendingImage], *, seconds: float
 ) -> dict[tuple[bytes, str], KnownFile]:
-    """By URL and domain: the file that was found there not long ago, on the terms of that domain.
+    """By URL and domain: the file that was fetched recently, on the terms of that domain.
 
-    What one domain may be asked for, another's terms may not allow.
+    The terms of another domain may not allow the same URL.
     """
     cursor = await connection.execute(
         """
@@ -233,7 +226,7 @@ async def select_known_files(
 
 
 async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
-    """A file's row, new or known, kept for a while from now; None if it is being deleted."""
+    """Insert the row of a file, or extend the known one; None if it is being deleted."""
     cursor = await connection.execute(
         """
         INSERT INTO image_files AS f
@@ -263,10 +256,10 @@ async def refer(
     *,
     fetched_at: datetime | None = None,
 ) -> int:
-    """Let images have a file, if it is still the one that was meant; how many do now.
+    """Assign a file to images, unless it was deleted meanwhile; returns how many have it.
 
-    One that is reused was fetched at the time that is given; without one, it was just now.
-    The file's row is locked against its deletion, which looks again for references afterwards.
+    `fetched_at`: of a file that is reused. The row of the file is locked against its deletion,
+    which checks for references afterwards.
     """
     cursor = await connection.execute(
         """
@@ -279,7 +272,7 @@ async def refer(
            SET status = 'stored', problem = NULL, content_hash = file.content_hash,
                image_path = file.path, width = file.width, height = file.height,
                file_size = file.file_size, attempts = i.attempts + %(attempts)s,
-               -- one that was reused must not keep others from ever looking again
+               -- a reused file keeps its time, so that it is fetched again some day
                fetched_at = coalesce(%(fetched_at)s, now())
           FROM file
          WHERE i.id = ANY(%(ids)s::bigint[]) AND i.status = 'pending'
@@ -298,7 +291,7 @@ async def refer(
 async def settle_image(
     connection: Connection, image_ids: Sequence[int], *, status: str, problem: str
 ) -> None:
-    """Say that images are refused or have failed, and why; one that has a file keeps it."""
+    """Store that images were refused or have failed; images with a file keep it."""
     await connection.execute(
         """
         UPDATE images
@@ -318,7 +311,7 @@ async def put_off(
     problem: str | None,
     spent: int,
 ) -> None:
-    """Try again later; `spent` is how many attempts this one counts as."""
+    """Retry later; `spent`: the number of attempts that this counts as."""
     await connection.execute(
         """
         UPDATE images
@@ -335,8 +328,6 @@ async def put_off(
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image of a product with a stored file."""
-
     path: str
     media_type: str
     content_hash: bytes
@@ -358,7 +349,7 @@ async def select_stored(
 
 
 async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> bool:
-    """Whether tasks of a host's domain are due; `names` are the host and its parents."""
+    """Whether tasks are due; `names`: the host and its parent domains."""
     value = await Values(connection).first(
         """
         SELECT EXISTS (
@@ -382,7 +373,6 @@ async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> 
 
 
 async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) -> dict[int, int]:
-    """The position of the first stored image of each product that has one."""
     cursor = await connection.execute(
         """
         SELECT product_id, min(position)

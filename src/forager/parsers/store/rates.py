@@ -11,13 +11,13 @@ from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Values
 from forager.parsers.pattern import VersionRate
 
-# one number in two keys: the second is the domain's
+# the first of two keys; the second is the domain
 _ALERT_LOCK = 0x50415253
 
 
 @dataclass(frozen=True, slots=True)
 class ParseCount:
-    """Pages of one domain that one version of one parser has read just now."""
+    """Pages of one domain that one parser version has read."""
 
     domain_id: int
     parser: str
@@ -29,7 +29,7 @@ class ParseCount:
 
 @dataclass(frozen=True, slots=True)
 class DomainRate:
-    """A domain's newest pages, and those of the week before them."""
+    """Results of the newest pages of a domain, and of the week before them."""
 
     domain_id: int
     domain: str
@@ -41,7 +41,7 @@ class DomainRate:
 
 @dataclass(frozen=True, slots=True)
 class ParserRate:
-    """How a version does over all domains."""
+    """The results of a version for all domains."""
 
     parser: str
     version: str
@@ -59,8 +59,8 @@ _COUNTS = RowArrays(
 
 
 async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> None:
-    """Add to today's numbers; no two counts may be about the same."""
-    # in one order, so that two workers wait for each other and never in a circle
+    """Add to the counts of today; no two counts may have the same key."""
+    # in one order, so that two workers cannot deadlock
     await connection.execute(
         f"""
         INSERT INTO parse_rates AS r (domain_id, parser, parser_version, role, day, pages, good)
@@ -77,7 +77,7 @@ async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> No
 async def select_domain_rates(
     connection: Connection, domain_ids: Sequence[int], *, recent: int, good: Sequence[str]
 ) -> list[DomainRate]:
-    """What the active versions made of the newest pages, and of the week without those."""
+    """Results of active versions for the newest pages, and for the rest of the week."""
     return await Rows(connection, DomainRate).all(
         f"""
         SELECT d.id AS domain_id, d.domain_name AS domain,
@@ -135,7 +135,6 @@ async def has_event_since(
 
 
 async def select_alerted(connection: Connection, kind: str) -> list[int]:
-    """Domains with such an event in the last seven days."""
     return await Values(connection).all(
         """
         SELECT DISTINCT domain_id FROM catalog_events
@@ -154,7 +153,7 @@ async def select_version_rates(
     recent: int,
     good: Sequence[str],
 ) -> list[VersionRate]:
-    """Versions that read pages of a domain in the last seven days, by domain."""
+    """Versions that read pages in the last seven days, by domain."""
     return await Rows(connection, VersionRate).all(
         f"""
         WITH week AS MATERIALIZED (
@@ -204,7 +203,6 @@ async def select_parser_rates(
     recent: int,
     good: Sequence[str],
 ) -> list[ParserRate]:
-    """How these versions do over all domains, whether they count or are tried beside another."""
     return await Rows(connection, ParserRate).all(
         f"""
         SELECT v.parser, v.version, n.pages AS recent_pages, n.good AS recent_good,
@@ -239,7 +237,7 @@ async def select_parser_rates(
 
 
 async def delete_old_rates(connection: Connection, *, days: float, limit: int) -> int:
-    """Forget the numbers of days past their age: a row for each domain, version and day."""
+    """Delete the counts of old days."""
     cursor = await connection.execute(
         f"""
         DELETE FROM parse_rates

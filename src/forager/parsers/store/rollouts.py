@@ -15,7 +15,7 @@ from forager.db.rows import Rows
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What was decided about one parser."""
+    """The decision about one parser."""
 
     parser: str
     active_version: str
@@ -23,7 +23,7 @@ class Rollout:
     canary_version: str | None = None
     canary_share: float | None = None
     updated_at: datetime | None = None
-    # running workers for tasks that do not have the canary, or else the active version
+    # running workers that lack the canary, or otherwise the active version
     missing_on: tuple[str, ...] = ()
 
 
@@ -39,7 +39,6 @@ async def select_rollouts(connection: Connection) -> list[Rollout]:
 
 
 async def note_bypass(connection: Connection, parser: str, reason: str, *, seconds: float) -> None:
-    """Remember that workers bypass a parser, and why."""
     await connection.execute(
         """
         UPDATE parser_rollouts
@@ -51,7 +50,6 @@ async def note_bypass(connection: Connection, parser: str, reason: str, *, secon
 
 
 async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
-    """Parsers that are bypassed now, each with the reason."""
     cursor = await connection.execute(
         """
         SELECT parser, bypass_reason FROM parser_rollouts
@@ -62,7 +60,7 @@ async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
 
 
 async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> None:
-    """Let versions count of parsers that nothing was decided about yet."""
+    """Set the active versions of parsers without a decision."""
     await connection.execute(
         """
         INSERT INTO parser_rollouts (parser, active_version)
@@ -74,9 +72,9 @@ async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> N
 
 
 async def lock_rollout(connection: Connection, parser: str) -> Rollout | None:
-    """The current decision, locked until this transaction ends."""
+    """The decision, locked until this transaction ends."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
-    # of a parser without a row, too: two people may decide for the first time at once
+    # also without a row: two first decisions may be made at the same time
     await cursor.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended('parser_rollouts ' || %s, 0))", (parser,)
     )

@@ -25,7 +25,7 @@ _RULES: LiteralString = """
 async def insert_rule(
     connection: Connection, values: Mapping[str, Any], selection: Mapping[str, str]
 ) -> int | None:
-    """The new rule's ID; None if the same rule exists."""
+    """The ID of the new rule; None if the same rule exists."""
     return await Values(connection).first(
         """
         INSERT INTO alert_rules (kind, percent, amount, currency, days, product_id, selection)
@@ -81,10 +81,10 @@ class PastOffer:
     highest: list[Decimal | None]
 
 
-# a product, or one of its variants by its key
+# a product, or a variant by its key
 OfferKey = tuple[int, str | None]
 
-# the histories of products and variants as one: each part is read by its index
+# the histories of products and variants together: each part is read by its index
 _HISTORY: LiteralString = """
     (SELECT id, product_id, NULL AS variant, price, currency, availability, recorded_at
        FROM price_history

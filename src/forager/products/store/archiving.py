@@ -17,24 +17,24 @@ LAST_ID = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of one of the tables, as it was."""
-
     table: str
     id: int
     product_id: int
     row: str
 
 
-# the tables of a product, the one that others refer to first
-TABLES: tuple[LiteralString, ...] = ("products", "price_history", "images", "variant_prices")
+# the tables of a product, the referenced one first
+TABLES: tuple[LiteralString, ...] = (
+    "products", "price_history", "images", "variant_prices", "product_aliases", "alert_rules",
+)  # fmt: skip
 
 
-# greatest() passes over what is not known
+# greatest() ignores NULL
 _UNSEEN: LiteralString = """
     greatest(p.last_seen_at, p.restored_at) < now() - %(seconds)s * interval '1 second'
 """
-# It is not tracked any more, or a later visit did not find it. Products that wait for a visit are
-# left alone, however long no worker ran.
+# Not tracked any more, or not found by a later visit. Products that wait for a visit are kept,
+# however long no worker ran.
 _GIVEN_UP: LiteralString = """
     (t.id IS NULL OR t.status = 'failed'
      OR t.status = 'completed' AND t.completed_at > p.last_seen_at)
@@ -49,7 +49,7 @@ async def select_ids(connection: Connection) -> tuple[int, int] | None:
 
 
 async def select_last_id(connection: Connection, *, after: int, limit: int) -> int | None:
-    """The last of the next ids; None if there are none."""
+    """The last of the next `limit` ids; None if there are none."""
     return await Values(connection).first(
         "SELECT max(id) FROM (SELECT id FROM products WHERE id > %s ORDER BY id LIMIT %s) AS next",
         (after, limit),
@@ -57,55 +57,44 @@ async def select_last_id(connection: Connection, *, after: int, limit: int) -> i
 
 
 async def lock_unseen(
-    connection: Connection, *, seconds: float, after: int, limit: int, until: int = LAST_ID
+    connection: Connection,
+    *,
+    seconds: float,
+    after: int,
+    limit: int,
+    until: int = LAST_ID,
+    given_up: bool = False,
 ) -> list[int]:
-    """The next products that were not seen for this long, locked against new prices."""
-    return await _lock(
-        connection,
-        f"SELECT p.id FROM products p WHERE {_UNSEEN}",
-        {"seconds": seconds, "after": after, "until": until, "limit": limit},
-    )
+    """The next products that were not seen for this long, locked against new prices.
 
-
-async def lock_given_up(
-    connection: Connection, *, seconds: float, after: int, limit: int, until: int
-) -> list[int]:
-    """Those of them that are not tracked any more, or that a later visit did not find."""
-    return await _lock(
-        connection,
+    `given_up`: only those that are not tracked any more, or that a later visit did not find.
+    """
+    return await Values(connection).all(
         f"""
         SELECT p.id
           FROM products p
           LEFT JOIN crawl_tasks t ON t.id = p.crawl_task_id
-         WHERE {_UNSEEN} AND {_GIVEN_UP}
+         WHERE {_UNSEEN} AND {_GIVEN_UP if given_up else "true"}
+           AND p.id > %(after)s AND p.id <= %(until)s
+         ORDER BY p.id
+         LIMIT %(limit)s
+           FOR UPDATE OF p SKIP LOCKED
         """,
         {"seconds": seconds, "after": after, "until": until, "limit": limit},
     )
 
 
-async def _lock(
-    connection: Connection, select: LiteralString, values: dict[str, float]
-) -> list[int]:
-    return await Values(connection).all(
-        f"""
-        {select} AND p.id > %(after)s AND p.id <= %(until)s
-         ORDER BY p.id
-         LIMIT %(limit)s
-           FOR UPDATE OF p SKIP LOCKED
-        """,
-        values,
-    )
-
-
 async def select_rows(connection: Connection, product_ids: Sequence[int]) -> list[Row]:
-    """Everything that is kept of these products."""
+    """All rows of these products."""
     rows: list[Row] = []
     for table in TABLES:
         key: LiteralString = "id" if table == "products" else "product_id"
+        row_id: LiteralString = "product_id" if table == "product_aliases" else "id"
         rows += await Rows(connection, Row).all(
             f"""
-            SELECT '{table}' AS table, id, {key} AS product_id, to_jsonb(t)::text AS row
-              FROM {table} t WHERE {key} = ANY(%s) ORDER BY {key}, id
+            SELECT '{table}' AS table, {row_id} AS id, {key} AS product_id,
+                   to_jsonb(t)::text AS row
+              FROM {table} t WHERE {key} = ANY(%s) ORDER BY {key}, {row_id}
             """,
             (list(product_ids),),
         )
@@ -113,7 +102,7 @@ async def select_rows(connection: Connection, product_ids: Sequence[int]) -> lis
 
 
 async def delete_products(connection: Connection, product_ids: Sequence[int]) -> int:
-    """With their prices and images; how many there were."""
+    """Delete products with the rows that refer to them; returns how many."""
     done = await connection.execute("DELETE FROM products WHERE id = ANY(%s)", (list(product_ids),))
     return done.rowcount
 
@@ -130,28 +119,32 @@ async def select_columns(connection: Connection, table: str) -> set[str]:
 async def insert_rows(
     connection: Connection, table: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]
 ) -> list[int]:
-    """Put rows back under their ids; those whose place is taken stay out. The ids of the others."""
+    """Insert rows, except where a row exists; returns the ids of products of new rows."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL(
         """
         INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE
         SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s)
         ON CONFLICT DO NOTHING
-        RETURNING id
+        RETURNING {key}
         """
-    ).format(table=sql.Identifier(table), names=names)
+    ).format(
+        table=sql.Identifier(table),
+        names=names,
+        key=sql.Identifier("id" if table == "products" else "product_id"),
+    )
     return await Values(connection).all(statement, (Jsonb(list(rows)),))
 
 
 async def mark_restored(connection: Connection, product_ids: Sequence[int]) -> None:
-    """As if they were seen now: or they would be archived again at once."""
+    """Count products as seen now; otherwise they would be archived again at once."""
     await connection.execute(
         "UPDATE products SET restored_at = now() WHERE id = ANY(%s)", (list(product_ids),)
     )
 
 
 async def select_known(connection: Connection, table: str, ids: Sequence[int]) -> set[int]:
-    """Which of these ids a table has; the rows stay until the transaction ends."""
+    """The ids that exist in a table; the rows are locked until the transaction ends."""
     statement = sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE")
     found = await Values(connection).all(statement.format(sql.Identifier(table)), (list(ids),))
     return set(found)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
 
-# what is paused or disabled is meant to be old
+# paused and disabled tasks may be late
 _RUNNING: LiteralString = """
     t.hold IS NULL AND d.task_hold IS NULL AND d.is_active
     AND NOT EXISTS (SELECT FROM task_control c WHERE c.hold IS NOT NULL)
 """
 
-# Each statement gives one column: the rows that are wrong. They are counted, and some are kept.
+# Each statement selects one column of the rows that are wrong.
 STATEMENTS: dict[str, LiteralString] = {
     "products_without_task": "SELECT id FROM products WHERE crawl_task_id IS NULL",
     "tasks_without_domain": """
@@ -83,16 +82,10 @@ STATEMENTS: dict[str, LiteralString] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How many there are, and some of them."""
-
-    count: int
-    examples: list[Any]
-
-
-async def find(connection: Connection, /, check: str, *, examples: int, **parameters: Any) -> Found:
-    """What one of the statements finds."""
+async def find(
+    connection: Connection, /, check: str, *, examples: int, **parameters: Any
+) -> tuple[int, list[Any]]:
+    """The number of rows that one of the statements finds, and some of them."""
     cursor = await connection.execute(
         f"""
         WITH found (what) AS MATERIALIZED ({STATEMENTS[check]})
@@ -103,13 +96,13 @@ async def find(connection: Connection, /, check: str, *, examples: int, **parame
     )
     row = await cursor.fetchone()
     assert row is not None
-    return Found(row[0], row[1])
+    return row[0], row[1]
 
 
 async def check_prices(
     connection: Connection, *, after: int, limit: int
 ) -> tuple[list[int], int | None]:
-    """Of the next products: those whose last recorded price differs; and the last ID."""
+    """Those of the next products whose last recorded price differs, and the last ID."""
     cursor = await connection.execute(
         """
         WITH piece AS MATERIALIZED (
@@ -136,7 +129,7 @@ async def check_prices(
 
 
 async def sample_images(connection: Connection, limit: int) -> list[tuple[int, str, int]]:
-    """Some images that are said to be stored, where, and how large; others each time."""
+    """A random sample of stored images: id, path and size."""
     cursor = await connection.execute(
         """
         SELECT id, image_path, file_size FROM images
@@ -151,7 +144,6 @@ async def sample_images(connection: Connection, limit: int) -> list[tuple[int, s
 
 
 async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
-    """Whether an image is still said to be at this path."""
     cursor = await connection.execute(
         "SELECT FROM images WHERE id = %s AND image_path = %s AND status = 'stored'",
         (image_id, path),
@@ -160,7 +152,6 @@ async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
 
 
 async def was_audited(connection: Connection, *, seconds: float) -> bool:
-    """Whether there was an audit in the last seconds."""
     cursor = await connection.execute(
         """
         SELECT FROM catalog_events

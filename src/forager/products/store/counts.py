@@ -21,7 +21,7 @@ class Counts:
 
 
 async def select_counts(connection: Connection) -> Counts:
-    """Read the table once. Counting its domains in the same pass would sort it."""
+    """Read the table once; counting domains in the same pass would sort it."""
     return await Rows(connection, Counts).one(
         """
         SELECT count(*) AS products,
@@ -43,15 +43,13 @@ async def select_counts(connection: Connection) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many products have one value of one column."""
-
     column: str
     value: str | None
     products: int
 
 
 async def count_shares(connection: Connection) -> list[Share]:
-    """Products by availability, by currency and by domain, in one pass over the table."""
+    """Products by availability, currency and domain, in one pass over the table."""
     return await Rows(connection, Share).all(
         """
         SELECT g.kind AS column,
@@ -72,7 +70,7 @@ async def count_shares(connection: Connection) -> list[Share]:
 
 
 async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:
-    """How often each rule is broken by what products show now."""
+    """The number of products that violate each rule."""
     cursor = await connection.execute(
         """
         SELECT problem->>'field', problem->>'rule', count(*)

@@ -51,7 +51,7 @@ _CONDITIONS: dict[str, LiteralString] = {
         position(lower(' > ' || %(category)s || ' > ') IN lower(' > ' || p.category || ' > ')) > 0
     """,
     "changed_since": "p.updated_at >= %(changed_since)s",
-    # both are words of the search vector, which has an index
+    # both are lexemes of the search vector, which has an index
     "sku": "p.tsv @@ %(sku)s::tsquery",
     "gtin": "p.tsv @@ %(gtin)s::tsquery",
 }
@@ -69,7 +69,7 @@ def filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
     if filters.domain_ids:
         conditions += " AND " + _of_domains(filters.domain_ids, values)
     if filters.has_problems is not None:
-        # in the words of the partial index, or the planner would not know it again
+        # in the words of the partial index, so that the planner uses it
         conditions += " AND p.problems " + ("<>" if filters.has_problems else "=") + " '[]'"
     if filters.sku is not None:
         values["sku"] = quoted(sku_mark(filters.sku))
@@ -79,7 +79,7 @@ def filtered(filters: Filters) -> tuple[LiteralString, dict[str, Any]]:
 
 
 def _of_domains(ids: tuple[int, ...], values: dict[str, Any]) -> LiteralString:
-    """Of one domain, an index has the products in their order; of several, none has."""
+    """One domain is compared with `=`, for which an index has the products in order."""
     values["domains"] = ids[0] if len(ids) == 1 else list(ids)
     return "p.domain_id = %(domains)s" if len(ids) == 1 else "p.domain_id = ANY(%(domains)s)"
 
@@ -98,7 +98,7 @@ _KEYS: dict[Order, tuple[LiteralString, LiteralString, LiteralString]] = {
 async def select_products(
     connection: Connection, filters: Filters, order: Order, *, after: Place | None, limit: int
 ) -> list[ListedProduct]:
-    """Products that have a value to be ordered by, after a place."""
+    """Products after a place, without those that have no value to order by."""
     key, beyond, direction = _KEYS[order]
     conditions, values = filtered(filters)
     if after is not None:
@@ -115,7 +115,7 @@ async def select_products(
 async def select_by_id(
     connection: Connection, filters: Filters, *, after: int, limit: int, unpriced: bool = False
 ) -> list[ListedProduct]:
-    """Products in the order in which they were made; or those that orders by price put last."""
+    """Products by ID; or those without a price, which orders by price list last."""
     conditions, values = filtered(filters)
     if unpriced:
         conditions += " AND p.price IS NULL"
@@ -130,7 +130,6 @@ async def select_by_id(
 async def select_exported(
     connection: Connection, ids: Sequence[int], columns: Sequence[str]
 ) -> dict[int, dict[str, Any]]:
-    """The values of columns that lists do not have, by ID."""
     more: LiteralString = ", ".join(f"{_MORE_COLUMNS[name]} AS {name}" for name in columns)
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(f"SELECT p.id, {more} FROM products p WHERE p.id = ANY(%s)", (list(ids),))
@@ -167,7 +166,6 @@ async def count_products(connection: Connection, filters: Filters) -> int:
 async def select_matching(
     connection: Connection, filters: Filters, product_ids: Sequence[int]
 ) -> list[int]:
-    """The products among these that match."""
     conditions, values = filtered(filters)
     return await Values(connection).all(
         f"SELECT p.id FROM products p WHERE p.id = ANY(%(ids)s) AND {conditions} ORDER BY p.id",
@@ -180,11 +178,11 @@ async def select_matching(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was typed, as one text search configuration reads it; empty if it finds no word."""
+    """A query as parsed by one text search configuration; empty if it finds no word."""
 
     config: str
     words: str
-    # without what must not be there, which would make all ranks alike
+    # without excluded words, which would make all ranks equal
     wanted: str
 
 
@@ -210,17 +208,17 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to search for. Each product is ranked by the reading of its language."""
+    """The query. Each product is ranked by the configuration of its language."""
 
     match: str
-    # words that name one product, and win over all others
+    # codes that identify one product, which ranks first
     exact: str
     by_language: Mapping[str, str]
     otherwise: str
 
 
 _EVERYWHERE: LiteralString = "products"
-# OFFSET keeps conditions out of it: they would lead to the index of all words
+# OFFSET keeps conditions out of the subquery: they would use the index of all words
 _AMONG: LiteralString = """
     (SELECT c.*
        FROM (SELECT id, min(place) AS place
@@ -242,7 +240,7 @@ async def rank_products(
     limit: int,
     among: Sequence[int] | None = None,
 ) -> list[Ranked]:
-    """The best of the first matches, up to `cap`; of all products, or among some in their order."""
+    """The best of the first `cap` matches, of all products or `among` some in their order."""
     conditions, values = filtered(filters)
     rows = _EVERYWHERE if among is None else _AMONG
     return await Rows(connection, Ranked).all(
@@ -292,7 +290,7 @@ async def select_listed(connection: Connection, ids: list[int]) -> dict[int, Lis
 
 @dataclass(frozen=True, slots=True)
 class IndexedProduct:
-    """A product with the words that PostgreSQL finds it by."""
+    """A product with its lexemes."""
 
     id: int
     domain_id: int
@@ -311,7 +309,7 @@ class IndexedProduct:
 
 
 async def select_sizes(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
-    """About how many bytes each product is; those that are gone are left out."""
+    """The approximate size of each product that exists."""
     cursor = await connection.execute(
         """
         SELECT id, pg_column_size(tsv) + coalesce(octet_length(description), 0) + 1000

@@ -11,14 +11,12 @@ from forager.db.rows import Rows, Values
 
 _GTIN: LiteralString = "ltrim({p}.gtin, '0')"
 _MPN: LiteralString = "lower(regexp_replace({p}.metadata ->> 'mpn', '[^[:alnum:]]', '', 'g'))"
-# numbers that every shop assigns for itself: EAN-13 and UPC from 2, UPC from 4, EAN-8 from 0 and 2
+# codes that shops assign themselves: EAN-13 and UPC from 2, UPC from 4, EAN-8 from 0 and 2
 _INTERNAL: LiteralString = r"'^(2\d{11,12}|4\d{11}|2\d{7}|\d{1,7})$'"
 
 
 @dataclass(frozen=True, slots=True)
 class OfferPair:
-    """Another offer of the same article."""
-
     product_id: int
     offer_id: int
     # gtin, or brand and part number
@@ -34,7 +32,7 @@ _BY_GTIN: LiteralString = f"""
      ORDER BY o.id
      LIMIT %(limit)s
 """
-# different GTINs are different articles, whatever their part numbers
+# different GTINs are different articles, even with equal part numbers
 _BY_MPN: LiteralString = f"""
     SELECT o.id
       FROM products o
@@ -51,7 +49,7 @@ _BY_MPN: LiteralString = f"""
 async def select_pairs(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> list[OfferPair]:
-    """The other offers of each product, up to a limit for each, in a fixed order."""
+    """Other offers of each product, up to a limit per product."""
     return await Rows(connection, OfferPair).all(
         f"""
         SELECT r.id AS product_id, o.id AS offer_id, 'gtin' AS matched_by
@@ -83,7 +81,7 @@ async def select_with_gtin(connection: Connection, gtin: str, *, limit: int) -> 
 async def select_offer_tasks(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> list[int]:
-    """The tasks of other offers with the same GTINs, up to a limit for each product."""
+    """Tasks of other offers with the same GTINs, up to a limit per product."""
     return await Values(connection).all(
         f"""
         SELECT DISTINCT p.crawl_task_id

@@ -43,7 +43,7 @@ async def insert_changes(connection: Connection, offers: Mapping[int, Offer]) ->
 
 @dataclass(frozen=True, slots=True)
 class VariantChange:
-    """A variant whose offer differs from the last one in its history, if it has one."""
+    """A variant whose offer differs from the last one in its history."""
 
     product_id: int
     variant: str
@@ -67,7 +67,6 @@ class VariantChange:
 async def select_variant_changes(
     connection: Connection, product_ids: Sequence[int]
 ) -> list[VariantChange]:
-    """The variants of these products that changed since the last row of their history."""
     return await Rows(connection, VariantChange).all(
         """
         SELECT p.id AS product_id, v.variant, last.id IS NULL AS is_new,
@@ -112,8 +111,8 @@ async def insert_variant_changes(connection: Connection, changes: Sequence[Varia
 
 
 @dataclass(frozen=True, slots=True)
-class PriceRecord:
-    """One change, with the price before it if that was in the same currency."""
+class PriceEntry:
+    """One change: an offer from this time on."""
 
     id: int
     product_id: int
@@ -122,21 +121,22 @@ class PriceRecord:
     currency: str | None
     availability: str | None
     recorded_at: datetime
-    previous_price: Decimal | None
+    # the change since the last known price in this currency
+    percent: float | None
 
 
-_PREVIOUS: LiteralString = """
-    (SELECT o.price
-       FROM {history} o
-      WHERE o.product_id = h.product_id
-        AND (o.recorded_at, o.id) < (h.recorded_at, h.id)
-        AND o.currency IS NOT DISTINCT FROM h.currency
-        AND o.price IS NOT NULL
-      ORDER BY o.recorded_at DESC, o.id DESC
-      LIMIT 1) AS previous_price
+_ENTRIES: LiteralString = """
+    SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability, h.recorded_at,
+           (SELECT round((h.price - o.price) / nullif(o.price, 0) * 100, 2)::float8
+              FROM {history} o
+             WHERE o.product_id = h.product_id
+               AND (o.recorded_at, o.id) < (h.recorded_at, h.id)
+               AND o.currency IS NOT DISTINCT FROM h.currency
+               AND o.price IS NOT NULL
+             ORDER BY o.recorded_at DESC, o.id DESC
+             LIMIT 1) AS percent
+      FROM {history} h
 """
-
-
 _OF_VARIANT: LiteralString = """
     (SELECT id, product_id, price, NULL::numeric AS list_price, currency, availability, recorded_at
        FROM variant_prices
@@ -152,14 +152,12 @@ async def select_history(
     since: datetime | None,
     before: tuple[datetime, int] | None,
     limit: int,
-) -> list[PriceRecord]:
-    """The changes of one product, or of one of its variants; newest first."""
+) -> list[PriceEntry]:
+    """Changes of a product, or of one of its variants; newest first."""
     history: LiteralString = "price_history" if variant is None else _OF_VARIANT
-    return await Rows(connection, PriceRecord).all(
+    return await Rows(connection, PriceEntry).all(
         f"""
-        SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
-               h.recorded_at, {_PREVIOUS.format(history=history)}
-          FROM {history} h
+        {_ENTRIES.format(history=history)}
          WHERE h.product_id = %(product)s
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
            AND (%(at)s::timestamptz IS NULL OR (h.recorded_at, h.id) < (%(at)s, %(id)s::bigint))
@@ -179,13 +177,11 @@ async def select_history(
 
 async def select_histories(
     connection: Connection, product_ids: Sequence[int], *, since: datetime | None
-) -> list[PriceRecord]:
-    """The changes of some products, each in the order of time."""
-    return await Rows(connection, PriceRecord).all(
+) -> list[PriceEntry]:
+    """The changes of some products, oldest first."""
+    return await Rows(connection, PriceEntry).all(
         f"""
-        SELECT h.id, h.product_id, h.price, h.list_price, h.currency, h.availability,
-               h.recorded_at, {_PREVIOUS.format(history="price_history")}
-          FROM price_history h
+        {_ENTRIES.format(history="price_history")}
          WHERE h.product_id = ANY(%(products)s)
            AND (%(since)s::timestamptz IS NULL OR h.recorded_at >= %(since)s)
          ORDER BY h.product_id, h.recorded_at, h.id
@@ -196,7 +192,7 @@ async def select_histories(
 
 @dataclass(frozen=True, slots=True)
 class PriceMove:
-    """How a product's price has moved since a time, within its present currency."""
+    """The change of a price since a time, in the current currency."""
 
     product_id: int
     url: str
@@ -213,7 +209,7 @@ class PriceMove:
 async def select_moves(
     connection: Connection, filters: Filters, *, since: datetime, limit: int
 ) -> list[PriceMove]:
-    """Products whose price differs from the one at a time, or their first since; largest first."""
+    """Products whose price differs from that at a time, or from the first since; largest first."""
     conditions, values = filtered(filters)
     priced: LiteralString = """
         SELECT h.price
@@ -248,7 +244,7 @@ async def select_moves(
 
 @dataclass(frozen=True, slots=True)
 class PriceSummary:
-    """A product's prices in its present currency."""
+    """The prices of a product in its current currency."""
 
     changes: int
     lowest: Decimal | None
@@ -258,7 +254,7 @@ class PriceSummary:
 
 
 async def select_summary(connection: Connection, product_id: int) -> PriceSummary:
-    summary = await Rows(connection, PriceSummary).first(
+    return await Rows(connection, PriceSummary).one(
         """
         SELECT count(*) AS changes,
                min(h.price) AS lowest,
@@ -272,14 +268,12 @@ async def select_summary(connection: Connection, product_id: int) -> PriceSummar
         """,
         (product_id,),
     )
-    assert summary is not None
-    return summary
 
 
 async def select_recent_prices(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> dict[int, list[Decimal]]:
-    """The last known prices of some products in their present currency, oldest first."""
+    """The last prices of products in their current currency, oldest first."""
     cursor = await connection.execute(
         """
         SELECT p.id, array_agg(h.price ORDER BY h.recorded_at, h.id)

@@ -75,10 +75,11 @@ async def select_images(connection: Connection, product_id: int) -> list[ImageRe
 
 
 async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[AttemptRecord]:
+    """The last attempts of a task, newest first."""
     return await Rows(connection, AttemptRecord).all(
         """
-        SELECT stage, outcome, error_kind, error_message, http_status, final_url, finished_at,
-               duration_ms
+        SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
+               proxy_id, worker_id, started_at, finished_at, duration_ms, size
           FROM task_attempts
          WHERE task_id = %s
          ORDER BY id DESC
@@ -106,7 +107,7 @@ async def select_extractions(
 
 @dataclass(frozen=True, slots=True)
 class ShownPrice:
-    """The price that the data of a page states, and where the page shows it (empty: nowhere)."""
+    """The price in the data of a page, and where the page shows it (empty: nowhere)."""
 
     price: str | None
     place: str
@@ -119,7 +120,7 @@ _MAX_SCANNED = 1_000
 async def select_shown_prices(
     connection: Connection, domain_id: int, *, limit: int
 ) -> list[ShownPrice]:
-    """The latest extractions of a domain that were searched for the place of their price."""
+    """The latest extractions of a domain for which a place was searched."""
     return await Rows(connection, ShownPrice).all(
         """
         SELECT price, place
@@ -138,7 +139,7 @@ async def select_shown_prices(
 
 @dataclass(frozen=True, slots=True)
 class NewExtraction:
-    """A row of `extractions`; objects are JSON already."""
+    """A row of `extractions`; objects are JSON texts."""
 
     task_id: int
     product_id: int | None

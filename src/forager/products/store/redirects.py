@@ -13,11 +13,11 @@ from forager.extract.product.record import Product
 
 @dataclass(frozen=True, slots=True)
 class KnownIdentity:
-    """What identifies the product that is stored for a URL, or that the URL redirects to."""
+    """The product that is stored for a URL, or that the URL redirects to."""
 
     id: int
     url_hash: bytes
-    # of the page that the product was read from
+    # of the product's own URL
     own_hash: bytes
     product_name: str
     sku: str | None
@@ -26,7 +26,7 @@ class KnownIdentity:
 
     @classmethod
     def of_page(cls, url_hash: bytes, product: Product) -> KnownIdentity:
-        """A product that is about to be stored."""
+        """A product that is not stored yet."""
         name = product.name or ""
         return cls(0, url_hash, url_hash, name, product.sku, product.gtin, product.price)
 
@@ -81,7 +81,7 @@ async def rename_products(connection: Connection, places: Mapping[int, tuple[str
 
 
 async def merge_product(connection: Connection, product_id: int, into: int) -> None:
-    """Delete a product that is the same as another one, which takes over its older prices."""
+    """Delete a product; the one that it is merged into takes over its older prices."""
     values = {"old": product_id, "into": into}
     for table in ("price_history", "variant_prices"):
         await connection.execute(
@@ -109,7 +109,6 @@ async def merge_product(connection: Connection, product_id: int, into: int) -> N
 
 
 async def insert_aliases(connection: Connection, aliases: Mapping[bytes, tuple[str, int]]) -> None:
-    """Remember by hash which URLs lead to which products."""
     await connection.execute(
         """
         INSERT INTO product_aliases AS a (url_hash, url, product_id)
@@ -126,7 +125,7 @@ async def insert_aliases(connection: Connection, aliases: Mapping[bytes, tuple[s
 
 
 async def delete_aliases(connection: Connection, url_hashes: Sequence[bytes]) -> None:
-    """These URLs are products now."""
+    """Delete aliases of URLs that have products now."""
     await connection.execute(
         "DELETE FROM product_aliases WHERE url_hash = ANY(%s)", (list(url_hashes),)
     )

@@ -11,14 +11,14 @@ from decimal import Decimal
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.products.content import ProductContent
 from forager.products.plausibility import Offer
 
 
 @dataclass(frozen=True, slots=True)
 class ProductRow:
-    """One product as a visit found it. Texts in JSON are ready for PostgreSQL."""
+    """One product as a visit found it; objects are JSON texts."""
 
     task_id: int
     domain_id: int
@@ -39,7 +39,7 @@ class ProductRow:
 
 @dataclass(frozen=True, slots=True)
 class KnownProduct:
-    """A product's row, locked: as it was before this visit, or just made."""
+    """The locked row of a product: as it was before this visit, or just inserted."""
 
     id: int
     url_hash: bytes
@@ -63,14 +63,13 @@ class KnownProduct:
 async def select_currencies(
     connection: Connection, domain_ids: Sequence[int]
 ) -> dict[int, str | None]:
-    """The currencies that people have set for domains."""
     cursor = await connection.execute(
         "SELECT id, currency FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
-# fields whose text is searched, the more telling first
+# the searched fields, the most important first
 _VECTOR: LiteralString = """
     setweight(to_tsvector(r.config::regconfig, r.product_name), 'A')
     || setweight(to_tsvector(r.config::regconfig,
@@ -79,24 +78,19 @@ _VECTOR: LiteralString = """
     || array_to_tsvector(string_to_array(r.marks, E'\\n'))
 """
 
-# Columns that are never NULL go over in binary: JSON as text would have every quote escaped.
-_ROWS: LiteralString = """
-    (SELECT u.*, nullif(u.described, '') AS description
-       FROM unnest(%(task_id)b::bigint[], %(domain_id)b::bigint[], %(url)b::text[],
-                   %(url_hash)b::bytea[], %(product_name)b::text[], %(described)b::text[],
-                   %(price)s::numeric[], %(list_price)s::numeric[], %(currency)s::text[],
-                   %(availability)s::text[], %(rating)s::numeric[], %(review_count)s::bigint[],
-                   %(brand)s::text[], %(category)s::text[], %(sku)s::text[], %(gtin)s::text[],
-                   %(variants)b::text[], %(content_hash)b::bytea[], %(evidence)b::text[],
-                   %(problems)b::text[], %(metadata)b::text[], %(parser)b::text[],
-                   %(version)b::text[], %(language)s::text[], %(config)b::text[],
-                   %(marks)b::text[])
-            AS u (task_id, domain_id, url, url_hash, product_name, described, price, list_price,
-                  currency, availability, rating, review_count, brand, category, sku, gtin,
-                  variants, content_hash, evidence, problems, metadata, parser, version, language,
-                  config, marks)
-    ) AS r
-"""
+# columns that are never NULL are sent in binary: JSON as text would have every quote escaped
+_BINARY = {
+    "task_id": "bigint", "domain_id": "bigint", "url": "text", "url_hash": "bytea",
+    "product_name": "text", "described": "text", "variants": "text", "content_hash": "bytea",
+    "evidence": "text", "problems": "text", "metadata": "text", "parser": "text",
+    "version": "text", "config": "text", "marks": "text",
+}  # fmt: skip
+_PRODUCTS = RowArrays(
+    "u", binary=_BINARY, price="numeric", list_price="numeric", currency="text",
+    availability="text", rating="numeric", review_count="bigint", brand="text", category="text",
+    sku="text", gtin="text", language="text", **_BINARY,
+)  # fmt: skip
+_ROWS = f"(SELECT u.*, nullif(u.described, '') AS description FROM {_PRODUCTS}) AS r"
 
 
 async def visit_products(
@@ -147,7 +141,7 @@ async def visit_products(
 async def update_content(
     connection: Connection, rows: Sequence[ProductRow], *, money_changed: Sequence[bool]
 ) -> None:
-    """New content for rows that this transaction holds; `updated_at` moves."""
+    """Store the content of rows that this transaction has locked; `updated_at` changes."""
     await connection.execute(
         f"""
         UPDATE products p
@@ -193,7 +187,7 @@ async def update_problems(connection: Connection, problems: Mapping[int, str]) -
 
 
 async def touch_products(connection: Connection, task_ids: Sequence[int]) -> list[int]:
-    """The pages of these tasks are as they were; the ids of their products."""
+    """Mark the products of unchanged pages as seen; returns their ids."""
     return await Values(connection).all(
         """
         WITH seen AS (
@@ -211,20 +205,14 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> lis
 
 
 def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
-    own = (
-        "task_id", "domain_id", "url", "url_hash", "content_hash", "evidence", "problems",
-        "metadata", "parser", "version", "language", "config", "marks",
-    )  # fmt: skip
-    columns = {name: [getattr(row, name) for row in rows] for name in own}
-    for name in ProductContent.__slots__:
-        columns[name] = [getattr(row.content, name) for row in rows]
-    columns["described"] = [text or "" for text in columns.pop("description")]
-    return columns
+    content = {name: f"content.{name}" for name in ProductContent.__slots__}
+    described = [row.content.description or "" for row in rows]
+    return _PRODUCTS.values(rows, described=described, **content)
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnProduct:
-    """A product as it was before."""
+    """A product before its withdrawal."""
 
     id: int
     domain_id: int
@@ -268,7 +256,6 @@ async def withdraw_products(
 async def select_names(
     connection: Connection, task_ids: Sequence[int]
 ) -> dict[int, tuple[str, str | None]]:
-    """The names and SKUs of the products of tasks, by task."""
     cursor = await connection.execute(
         "SELECT crawl_task_id, product_name, sku FROM products WHERE crawl_task_id = ANY(%s)",
         (list(task_ids),),

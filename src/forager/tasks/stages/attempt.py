@@ -21,7 +21,7 @@ class Stage(StrEnum):
 
     @property
     def status(self) -> str:
-        """What a task is while a worker is at this stage of it."""
+        """The status of a task in this stage."""
         return "crawling" if self is Stage.DOWNLOAD else "parsing"
 
 
@@ -29,10 +29,10 @@ class Outcome(StrEnum):
     OK = "ok"
     UNCHANGED = "unchanged"
     RETRY = "retry"
-    # retries are used up, the task stays on its schedule
+    # retries are used up, but the task stays on its schedule
     MISSED = "missed"
     FAILED = "failed"
-    # not believed while the domain has an alarm
+    # the domain has an alarm
     HELD = "held"
     RESTED = "rested"
     LOST = "lost"
@@ -41,7 +41,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldTask:
-    """A task under the lease of this worker, as it was claimed."""
+    """A task with the lease of this worker, as it was claimed."""
 
     id: int
     lease: int
@@ -59,7 +59,7 @@ class HeldTask:
     domain_name: str
     use_proxies: bool | None
     allow_private: bool
-    # of the task, else of its domain
+    # of the task, otherwise of its domain
     render: str | None = None
     render_urls: Sequence[str] = ()
     needs_browser: bool = False
@@ -67,7 +67,6 @@ class HeldTask:
 
     @property
     def ref(self) -> ArchiveRef | None:
-        """Where its page is in the archive."""
         if self.segment is None or self.segment_offset is None or self.segment_length is None:
             return None
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
@@ -79,12 +78,12 @@ class HeldTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """How one stage of one task ended this time."""
+    """The outcome of one stage of a task."""
 
     task: HeldTask
     outcome: Outcome
     cause: Cause | None = None
-    # seconds until the task may start again
+    # seconds until the next attempt
     delay: float = 0.0
     http_status: int | None = None
     final_url: str | None = None
@@ -96,16 +95,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StageOfWorker:
-    """Who commits: attempts name their worker, and only its own tasks may be written."""
+    """The worker and stage of a commit: only its own tasks may be written."""
 
     worker_id: UUID
     stage: Stage
 
 
 def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
-    """The one predicate for retries: permanent failures are failed, others while retries are left.
+    """Retry failures that are not permanent, while retries are left.
 
-    `recover` in the store says the same in SQL for the tasks of dead workers.
+    `recover` in the store applies the same rule in SQL to the tasks of dead workers.
     """
     if cause.kind is ErrorKind.BLOCKED:
         return Outcome.HELD
@@ -115,9 +114,9 @@ def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
 
 
 def backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
-    """Seconds before the next try: exponential, bounded, spread, and not before it is welcome."""
+    """Seconds before the next attempt: exponential with jitter, bounded, at least Retry-After."""
     doubled = settings.task_retry_delay * 2.0 ** min(task.retry_count, 30)
-    # those that fell together must not come back together
+    # tasks that failed together must not be retried together
     spread = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
     delay = max(doubled * spread, cause.retry_after or 0.0)
     return min(delay, settings.task_retry_delay_max)

@@ -23,7 +23,7 @@ from forager.products.writer import touch_unchanged
 from forager.render.records import pack_page
 from forager.settings import Settings
 from forager.tasks.causes import Cause
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.rendering import RenderedDownload
 from forager.tasks.schedule import Completion, complete_tasks
 from forager.tasks.stages.attempt import (
@@ -35,7 +35,13 @@ from forager.tasks.stages.attempt import (
     backoff,
     outcome_of_failure,
 )
-from forager.tasks.stages.settle import in_halves, patiently, record, say_lost, settle
+from forager.tasks.stages.settle import (
+    commit_isolated,
+    log_lost,
+    record,
+    retry_until_stored,
+    settle,
+)
 from forager.tasks.store import dead_letters
 from forager.tasks.store import stages as store
 
@@ -44,13 +50,13 @@ MAX_VALIDATOR = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What became of one task, and its page if there is one."""
+    """The outcome of one download, and its page if there is one."""
 
     attempt: Attempt
-    # of a page that was rendered, what it is made from is in `rendered`
+    # the page as parsed; `rendered` has the static response of a rendered one
     response: Response | None = None
     rendered: RenderedDownload | None = None
-    # left to a worker that renders
+    # for a worker that renders
     needs_browser: bool = False
 
     @property
@@ -63,7 +69,7 @@ class Download:
 
 
 class Deposit:
-    """Of one worker. Batches come one after the other; their pages are kept in `cache` too."""
+    """Stores the downloads of one worker, batch after batch; `cache` gets their pages too."""
 
     def __init__(
         self, database: Database, settings: Settings, who: StageOfWorker, cache: PageCache
@@ -76,15 +82,15 @@ class Deposit:
         self._segment = ""
 
     async def put(self, batch: Sequence[Download]) -> None:
-        """Archive first, then everything else in one transaction."""
-        await in_halves(await self._archived(batch), self._write, self._refuse)
+        """Archive the pages, then write everything else in one transaction."""
+        await commit_isolated(await self._archived(batch), self._write, self._refuse)
 
     async def close(self) -> None:
         await self._archive.close()
 
     async def _archived(self, batch: Sequence[Download]) -> list[Download]:
         frames = await in_thread(_packed, [each for each in batch if each.response is not None])
-        refs = iter(await patiently(lambda: self._archive.write(frames)))
+        refs = iter(await retry_until_stored(lambda: self._archive.write(frames)))
         return [
             download
             if download.response is None
@@ -103,7 +109,7 @@ class Deposit:
                 await store.set_needs_browser(connection, left)
             attempts = [download.attempt for download in mine]
             settled = await settle(connection, self._who, attempts, self._settings)
-        say_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
+        log_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
         record(Stage.DOWNLOAD, settled)
         for download in mine:
             if download.response is not None and download.attempt.ref is not None:
@@ -129,15 +135,15 @@ class Deposit:
             [_validator(response, "ETag") for _, response, _ in pages],
             [_validator(response, "Last-Modified") for _, response, _ in pages],
         )
-        await tell(connection, self._settings, ids)
+        await send_hints(connection, self._settings, ids)
 
     async def _hold_segments(self, connection: Connection, refs: Sequence[ArchiveRef]) -> None:
-        """Segments stay while their worker is known to live; one that goes says it is not."""
+        """Lock the segments of a batch, and close the previous one."""
         names = sorted({ref.segment for ref in refs})
         if await archive_store.lock_segments(connection, names) != set(names):
             raise LeaseLost("the archive segments of this worker are being deleted")
         if self._segment and self._segment != names[-1]:
-            # commits come one after the other: nothing will refer to the last one any more
+            # commits are sequential: nothing will refer to the previous one any more
             await archive_store.close_segments_of(connection, self._who.worker_id, but=names[-1])
         self._segment = names[-1]
 
@@ -150,7 +156,7 @@ class Deposit:
             await dead_letters.resolve_of_tasks(connection, ids)
 
     async def _refuse(self, download: Download, cause: Cause) -> None:
-        """What cannot be written is a failure of that one task."""
+        """Fail the one task whose result cannot be written."""
         task = download.task
         attempt = Attempt(
             task=task,
@@ -165,7 +171,7 @@ class Deposit:
 
 
 def _validator(response: Response, name: str) -> str | None:
-    """A header that can be sent back as it came."""
+    """A header that can be sent back unchanged."""
     value = response.headers.get(name, "")
     usable = value.isascii() and value.isprintable() and len(value) <= MAX_VALIDATOR
     return value if value and usable else None
@@ -205,7 +211,7 @@ def _archive_writer(database: Database, settings: Settings, worker_id: UUID) -> 
 
     return ArchiveWriter(
         options.open(),
-        # a worker's id is used once, so it needs no lease beside it
+        # a worker ID is used once, so that no lease is needed
         owner=f"worker-{worker_id.hex}",
         lease=0,
         register=register,

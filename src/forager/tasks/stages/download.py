@@ -15,7 +15,7 @@ from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
 from forager.extract.kinds import ContentKind, kind_of
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
 from forager.fetch.budgets.slots import DomainInactive, HostResting
-from forager.fetch.polite import Fetching, Journey
+from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response
 from forager.parsers.page_cache import PageCache
 from forager.parsers.reader import used_parser
@@ -36,35 +36,33 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.deposit import Deposit, Download
-from forager.tasks.stages.loop import Holdings, StageLoop
+from forager.tasks.stages.loop import StageLoop, TaskLeases
 from forager.tasks.store import claims
 from forager.tasks.store import hints as hint_store
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)
 BATCH_BYTES = 16 * 1024 * 1024
-# of pages that are fetched and not committed yet; beyond it, no more tasks are claimed
+# of fetched and uncommitted pages; beyond it, no more tasks are claimed
 BYTES_WAITING = 4 * BATCH_BYTES
-# tasks that a worker holds for each that it downloads: the others wait for their hosts
+# held tasks per download: most of them wait for their hosts
 HELD_PER_DOWNLOAD = 16
-# of these, tasks that do not wait for their hosts but for this process or the database, or are sent
+# held tasks per download that do not wait for their hosts
 BEGUN_PER_DOWNLOAD = 6
-# downloads that end at nearly the same time make one claim
+# downloads that end at nearly the same time share one claim
 CLAIM_INTERVAL = 0.02
-# a claim that found little may have looked at many hosts: it is followed by a pause of this many
+# a claim that found few tasks may have checked many hosts: it is followed by a pause of this many
 # times its duration
 PAUSE_PER_CLAIM = 4.0
 HINTS_PER_CLAIM = 500
-# the rest of a host is heeded here for so long, then the database is asked again: it may be over
+# how long a host is skipped here before the database is checked again
 REST_KNOWN_FOR = 15.0
-# a host may ask for a year, and a person may know better: tasks come back to ask
+# bounds of a Retry-After, which may be a year and may be reset by hand
 SHORTEST_REST, LONGEST_REST = 1.0, 3600.0
 DATABASE_DELAY = 1.0
 
 
 class Downloader(StageLoop[Download]):
-    """Fetches the pages of queued tasks."""
-
     batch_size = 100
     batch_seconds = 0.5
     batch_bytes = BATCH_BYTES
@@ -80,33 +78,33 @@ class Downloader(StageLoop[Download]):
         fetching: Fetching,
         rollouts: Rollouts,
         cache: PageCache,
-        holdings: Holdings,
+        leases: TaskLeases,
         on_downloaded: Callable[[], None],
         decisions: RenderDecisions,
         browser: TaskBrowser,
         hints: StageHints | None = None,
     ) -> None:
         who = StageOfWorker(worker_id, Stage.DOWNLOAD)
-        super().__init__(database, settings, who, rollouts=rollouts, holdings=holdings, hints=hints)
+        super().__init__(database, settings, who, rollouts=rollouts, leases=leases, hints=hints)
         self._fetching = fetching
         self._on_downloaded = on_downloaded
         self._decisions = decisions
         self._browser = browser
-        # tasks whose pages are rendered, or are about to be
+        # tasks with a page to render
         self._rendering: set[int] = set()
         self._deposit = Deposit(database, settings, who, cache)
         self._busy: Counter[int] = Counter()
         self._resting: dict[int, float] = {}
         self._more_queued = True
         self._next_claim = 0.0
-        # the domain that was the last in turn
+        # the last domain that was served
         self._last_domain = 0
 
     def wake(self) -> None:
         self._more_queued = True
         super().wake()
 
-    def look_now(self) -> None:
+    def claim_now(self) -> None:
         self._next_claim = 0.0
         self.wake()
 
@@ -117,8 +115,9 @@ class Downloader(StageLoop[Download]):
     # --- claiming --------------------------------------------------------------------------
 
     def _room(self) -> int:
-        """Tasks that can be claimed now. Those that wait for their host are not counted, but
-        bounded; rendered pages have a separate limit, because they are slow.
+        """The number of tasks that can be claimed now.
+
+        Tasks that wait for their host have a larger limit, and rendered pages a separate one.
         """
         most, held = self._settings.task_concurrency, len(self._running)
         rendering = min(len(self._rendering), self._browser.room)
@@ -132,7 +131,7 @@ class Downloader(StageLoop[Download]):
         return enough and self._bytes_waiting() < BYTES_WAITING
 
     def _next_claim_at(self) -> float:
-        can_claim = self._more_queued and self._holdings.may_claim and self._has_room()
+        can_claim = self._more_queued and self._leases.may_claim and self._has_room()
         return self._next_claim if can_claim else float("inf")
 
     async def _claim(self, is_time: bool) -> None:
@@ -145,7 +144,7 @@ class Downloader(StageLoop[Download]):
         self._next_claim = now + CLAIM_INTERVAL
         self._more_queued = False
         claimed = await self._claim_queued(room)
-        # also when only some were given: others of the same domains may follow
+        # also after a partial claim: other tasks of the same domains may follow
         if claimed:
             self._more_queued = True
         if claimed < min(room, self.claim_at_least):
@@ -153,7 +152,7 @@ class Downloader(StageLoop[Download]):
             self._next_claim = max(self._next_claim, now + (1 + PAUSE_PER_CLAIM) * took)
 
     async def _claim_queued(self, room: int) -> int:
-        among = None if self._hints is None else self._hints.begin_look(HINTS_PER_CLAIM)
+        among = None if self._hints is None else self._hints.begin_claim(HINTS_PER_CLAIM)
         if among == []:
             return 0
         tasks = await self._take(
@@ -176,18 +175,18 @@ class Downloader(StageLoop[Download]):
         if self._hints is not None and among is not None:
             waiting = await self._still_waiting(among, tasks)
             done = [task_id for task_id in among if task_id not in waiting]
-            await self._hints.looked(done, has_room=self._has_room())
+            await self._hints.end_claim(done, has_room=self._has_room())
         return len(tasks)
 
     def _end_turn(self, tasks: Sequence[HeldTask]) -> None:
-        """The next claim begins after the last domain of the lowest priority that was reached."""
+        """Set where the next claim starts: after the last domain of the lowest priority reached."""
         lowest = max((task.priority for task in tasks), default=0)
         ids = [task.domain_id for task in tasks if task.priority == lowest]
         if ids:
             self._last_domain = max(ids, key=lambda id_: (id_ <= self._last_domain, id_))
 
     async def _still_waiting(self, named: Sequence[int], claimed: Sequence[HeldTask]) -> set[int]:
-        """Those whose domains cannot take them yet; all others are claimed, gone, or not for us."""
+        """Hinted tasks whose domains cannot take them yet; all others need no further attempt."""
         rest = set(named) - {task.id for task in claimed}
         if not rest:
             return rest
@@ -213,59 +212,57 @@ class Downloader(StageLoop[Download]):
         self._busy[task.domain_id] -= 1
         if self._busy[task.domain_id] <= 0:
             del self._busy[task.domain_id]
-        # its domain can take another one
         self._more_queued = True
 
     # --- one download ----------------------------------------------------------------------
 
     async def _download(self, task: HeldTask, plan: RolloutPlan) -> Download:
-        journey = self._fetching.journey(task.terms(self._settings))
+        fetch = self._fetching.begin(task.terms(self._settings))
         try:
             reason = await self._decisions.reason(task)
             if reason is None:
-                return await self._fetch_static(task, plan, journey)
+                return await self._fetch_static(task, plan, fetch)
             if not self._browser.is_there:
-                return _left_to_renderers(task, journey, reason)
+                return _left_to_renderers(task, fetch, reason)
             self._rendering.add(task.id)
-            return await self._fetch_rendered(task, plan, journey)
+            return await self._fetch_rendered(task, plan, fetch)
         except HostResting as rest:
-            if journey.domain.covers(rest.host):
+            if fetch.domain.covers(rest.host):
                 self._resting[task.domain_id] = local_time() + min(rest.seconds, REST_KNOWN_FOR)
             seconds = min(max(rest.seconds, SHORTEST_REST), LONGEST_REST)
-            return _rested(task, journey, seconds, rest.message)
+            return _rested(task, fetch, seconds, rest.message)
         except DomainInactive as error:
-            # the scheduler skips it until the domain is enabled again
-            return _rested(task, journey, 0.0, error.message)
+            return _rested(task, fetch, 0.0, error.message)
         except (DatabaseUnavailable, DiskFull) as error:
-            return _rested(task, journey, DATABASE_DELAY, error.message)
+            return _rested(task, fetch, DATABASE_DELAY, error.message)
         except Exception as error:
-            return self._failed(task, journey, cause_of(error))
+            return self._failed(task, fetch, cause_of(error))
 
-    async def _fetch_static(self, task: HeldTask, plan: RolloutPlan, journey: Journey) -> Download:
-        # a task that needs a browser is looked at without one: what was the same says nothing
+    async def _fetch_static(self, task: HeldTask, plan: RolloutPlan, fetch: PageFetch) -> Download:
+        # a check without a browser needs the whole page: that it is unchanged would show nothing
         request = Request(task.url) if task.needs_browser else _request(task, plan)
-        response = await _fetch(journey, request)
+        response = await _fetch(fetch, request)
         if response.status == NOT_MODIFIED:
-            return Download(_seen(task, journey, Outcome.UNCHANGED))
-        return Download(_seen(task, journey, Outcome.OK), response)
+            return Download(_seen(task, fetch, Outcome.UNCHANGED))
+        return Download(_seen(task, fetch, Outcome.OK), response)
 
     async def _fetch_rendered(
-        self, task: HeldTask, plan: RolloutPlan, journey: Journey
+        self, task: HeldTask, plan: RolloutPlan, fetch: PageFetch
     ) -> Download:
-        response = await _fetch(journey, _request(task, plan))
+        response = await _fetch(fetch, _request(task, plan))
         if response.status == NOT_MODIFIED:
             if self._settings.render_skip_unchanged:
-                return Download(_seen(task, journey, Outcome.UNCHANGED))
+                return Download(_seen(task, fetch, Outcome.UNCHANGED))
             before = await self._browser.static_before(task)
-            response = before or await _fetch(journey, Request(task.url))
+            response = before or await _fetch(fetch, Request(task.url))
         if kind_of(response.body, response.headers.get("Content-Type"), response.url) not in PAGES:
-            return Download(_seen(task, journey, Outcome.OK), response)
-        rendered = await self._browser.render(journey, response)
+            return Download(_seen(task, fetch, Outcome.OK), response)
+        rendered = await self._browser.render(fetch, response)
         page = rendered_response(rendered.static, rendered.page)
-        return Download(_seen(task, journey, Outcome.OK), page, rendered)
+        return Download(_seen(task, fetch, Outcome.OK), page, rendered)
 
-    def _failed(self, task: HeldTask, journey: Journey, cause: Cause) -> Download:
-        attempt = _seen(task, journey, outcome_of_failure(task, cause))
+    def _failed(self, task: HeldTask, fetch: PageFetch, cause: Cause) -> Download:
+        attempt = _seen(task, fetch, outcome_of_failure(task, cause))
         delay = backoff(task, cause, self._settings)
         return Download(replace(attempt, cause=cause, delay=delay))
 
@@ -274,8 +271,8 @@ class Downloader(StageLoop[Download]):
         self._on_downloaded()
 
 
-async def _fetch(journey: Journey, request: Request) -> Response:
-    response = (await journey.fetch(request)).response
+async def _fetch(fetch: PageFetch, request: Request) -> Response:
+    response = await fetch.fetch_page(request)
     is_conditional = request.etag is not None or request.last_modified is not None
     if response.status == NOT_MODIFIED and not is_conditional:
         words = "the server answered 304 although nothing was known of the page"
@@ -284,7 +281,7 @@ async def _fetch(journey: Journey, request: Request) -> Response:
 
 
 def _request(task: HeldTask, plan: RolloutPlan) -> Request:
-    """Conditional if the page is there already, read by the parser that would read it now."""
+    """A request; conditional if the stored page was read by the current parser version."""
     active, canary = plan.versions_for(task.id)
     is_retry = task.retry_count > 0
     is_read = task.parser_version == read_by(*used_parser(task.url, active))
@@ -294,29 +291,29 @@ def _request(task: HeldTask, plan: RolloutPlan) -> Request:
 
 
 def read_by(parser: str, version: str) -> str:
-    """How a task remembers who read its page."""
+    """The value of `parser_version`."""
     return f"{parser} {version}"
 
 
-def _seen(task: HeldTask, journey: Journey, outcome: Outcome) -> Attempt:
+def _seen(task: HeldTask, fetch: PageFetch, outcome: Outcome) -> Attempt:
     return Attempt(
         task=task,
         outcome=outcome,
-        http_status=journey.status,
-        final_url=journey.url if journey.url != task.url else None,
-        proxy_id=journey.proxy_id,
-        duration_ms=journey.duration_ms,
-        size=journey.size,
+        http_status=fetch.status,
+        final_url=fetch.url if fetch.url != task.url else None,
+        proxy_id=fetch.proxy_id,
+        duration_ms=fetch.duration_ms,
+        size=fetch.size,
     )
 
 
-def _left_to_renderers(task: HeldTask, journey: Journey, reason: str) -> Download:
+def _left_to_renderers(task: HeldTask, fetch: PageFetch, reason: str) -> Download:
     cause = Cause(ErrorKind.RENDER, f"left to a worker that renders ({reason})")
-    attempt = replace(_seen(task, journey, Outcome.RESTED), cause=cause)
+    attempt = replace(_seen(task, fetch, Outcome.RESTED), cause=cause)
     return Download(attempt, needs_browser=True)
 
 
-def _rested(task: HeldTask, journey: Journey, seconds: float, words: str) -> Download:
-    """Nothing is held against the task: it waits, and spends no retry."""
+def _rested(task: HeldTask, fetch: PageFetch, seconds: float, words: str) -> Download:
+    """Postpone a task without spending a retry."""
     cause = Cause(ErrorKind.NOT_ALLOWED, one_line(words))
-    return Download(replace(_seen(task, journey, Outcome.RESTED), cause=cause, delay=seconds))
+    return Download(replace(_seen(task, fetch, Outcome.RESTED), cause=cause, delay=seconds))

@@ -18,37 +18,35 @@ from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.hints import StageHints
 from forager.tasks.stages.attempt import HeldTask, StageOfWorker
-from forager.tasks.stages.settle import waits_for_storage
+from forager.tasks.stages.settle import is_waiting_for_storage
 
 log = get_logger("tasks")
 
 
 class StageResult(Protocol):
-    """What a stage made of one task."""
-
     @property
     def task(self) -> HeldTask: ...
 
     @property
     def size(self) -> int:
-        """Bytes that it keeps in memory until it is committed."""
+        """Bytes in memory until it is committed."""
 
 
 Result = TypeVar("Result", bound=StageResult)
 
 
 class StageLoop(ABC, Generic[Result]):
-    """Keeps tasks under way until it is stopped. `wake` it when there is something to claim.
+    """Works on tasks until it is stopped. Call `wake` when there are tasks to claim.
 
-    With `hints` it claims only what those name.
+    With `hints` it claims only hinted tasks.
     """
 
     batch_size: ClassVar[int]
     batch_seconds: ClassVar[float]
     batch_bytes: ClassVar[float] = float("inf")
-    # tasks are claimed when there is room for this many, unless there is nothing else to do
+    # tasks are claimed when there is room for this many, or when nothing else is in progress
     claim_at_least: ClassVar[int] = 8
-    # how long work under way may go on when the worker stops
+    # how long work in progress may continue when the worker stops
     last_moment: ClassVar[float]
 
     def __init__(
@@ -58,14 +56,14 @@ class StageLoop(ABC, Generic[Result]):
         who: StageOfWorker,
         *,
         rollouts: Rollouts,
-        holdings: Holdings,
+        leases: TaskLeases,
         hints: StageHints | None,
     ) -> None:
         self._database = database
         self._settings = settings
         self._who = who
         self._rollouts = rollouts
-        self._holdings = holdings
+        self._leases = leases
         self._hints = hints
         self._running: dict[int, asyncio.Task[Result]] = {}
         self._done: list[Result] = []
@@ -75,13 +73,11 @@ class StageLoop(ABC, Generic[Result]):
         self._changed = asyncio.Event()
         self._stopping = False
         if hints is not None:
-            hints.attach(self.look_now)
-
-    # --- what a stage does -----------------------------------------------------------------
+            hints.attach(self.claim_now)
 
     @abstractmethod
     async def _claim(self, is_time: bool) -> None:
-        """Claim what there is room for; `is_time` once per poll interval."""
+        """Claim tasks for the free room; `is_time` once per poll interval."""
 
     @abstractmethod
     def _has_room(self) -> bool:
@@ -93,18 +89,16 @@ class StageLoop(ABC, Generic[Result]):
 
     @abstractmethod
     async def _write(self, batch: Sequence[Result]) -> None:
-        """Commit results; each that is refused fails alone."""
+        """Commit results; each rejected one fails alone."""
 
     def _freed(self, task: HeldTask) -> None:
-        """A task is not under way any more."""
+        """Called when a task is not in progress any more."""
 
     def _next_claim_at(self) -> float:
         return float("inf")
 
     async def close(self) -> None:
-        """Release what the stage has opened."""
-
-    # --- the loop --------------------------------------------------------------------------
+        """Release resources."""
 
     async def run(self) -> None:
         try:
@@ -123,23 +117,22 @@ class StageLoop(ABC, Generic[Result]):
     def wake(self) -> None:
         self._changed.set()
 
-    def look_now(self) -> None:
-        """Claim at once."""
+    def claim_now(self) -> None:
         self.wake()
 
     def stop(self) -> None:
-        """Claim nothing more; what is done by now, or in a moment, is committed."""
+        """Claim nothing more; results that are complete now, or in a moment, are committed."""
         self._stopping = True
         self._changed.set()
 
     def drop(self, task_id: int) -> None:
-        """Stop working on a task that was taken away."""
+        """Cancel work on a task that was taken away."""
         if task_id in self._running:
             self._running[task_id].cancel()
 
     async def _nap(self) -> None:
         if self._hints is not None:
-            await self._hints.room(self._has_room())
+            await self._hints.set_room(self._has_room())
         until = min(self._next_look, self._next_claim_at())
         if self._done:
             until = min(until, self._oldest + self.batch_seconds)
@@ -149,31 +142,29 @@ class StageLoop(ABC, Generic[Result]):
         self._changed.clear()
 
     async def _abandon(self) -> None:
-        """Stop what is under way. Its tasks are still ours, and the worker releases them."""
+        """Cancel work in progress; the worker releases its tasks."""
         running = list(self._running.values())
         for work in running:
             work.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-    # --- claiming --------------------------------------------------------------------------
 
     async def _claim_if_useful(self) -> None:
         now = time.monotonic()
         is_time = now >= self._next_look
         if is_time:
             self._next_look = now + self._settings.poll_interval
-        if self._holdings.may_claim:
+        if self._leases.may_claim:
             with self._outage:
                 await self._claim(is_time)
 
     async def _take(
         self, claim: Callable[[Connection], Awaitable[list[HeldTask]]]
     ) -> list[HeldTask]:
-        """Claim tasks, and begin with them."""
+        """Claim tasks, and start them."""
         plan = await self._rollouts.current(self._database)
-        async with self._holdings.claiming:
+        async with self._leases.claiming:
             tasks = await self._database.run(claim)
-            self._holdings.add(tasks)
+            self._leases.add(tasks)
         for task in tasks:
             work = asyncio.create_task(self._work(task, plan))
             self._running[task.id] = work
@@ -184,15 +175,13 @@ class StageLoop(ABC, Generic[Result]):
         self._running.pop(task.id, None)
         self._freed(task)
         if done.cancelled():
-            # taken away, or the worker stops: in both cases the table says whose it is
-            self._holdings.remove([task])
+            # taken away, or the worker stops: in both cases the table has the owner
+            self._leases.remove([task])
         else:
             if not self._done:
                 self._oldest = time.monotonic()
             self._done.append(done.result())
         self._changed.set()
-
-    # --- committing ------------------------------------------------------------------------
 
     def _bytes_waiting(self) -> int:
         return sum(result.size for result in self._done)
@@ -211,41 +200,43 @@ class StageLoop(ABC, Generic[Result]):
         while self._done:
             batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
             await self._write(batch)
-            self._holdings.remove([result.task for result in batch])
+            self._leases.remove([result.task for result in batch])
 
 
-class Holdings:
-    """The leases of a worker's tasks, in both stages."""
+class TaskLeases:
+    """The leases of the tasks that a worker holds in both stages."""
 
     def __init__(self) -> None:
-        # held while tasks are claimed: until their answer has come, what is ours is unknown
+        # locked during a claim: until its response has arrived, the held tasks are unknown
         self.claiming = asyncio.Lock()
         self.may_claim = True
-        self._leases: dict[int, int] = {}
+        self._held: dict[int, int] = {}
         self._since: dict[int, float] = {}
         self._has_settled = False
 
     def add(self, tasks: Iterable[HeldTask]) -> None:
         now = time.monotonic()
         for task in tasks:
-            self._leases[task.id] = task.lease
+            self._held[task.id] = task.lease
             self._since[task.id] = now
 
     def remove(self, tasks: Iterable[HeldTask]) -> None:
         """Forget tasks, unless they have been claimed again since."""
         for task in tasks:
-            if self._leases.get(task.id) == task.lease:
-                del self._leases[task.id], self._since[task.id]
+            if self._held.get(task.id) == task.lease:
+                del self._held[task.id], self._since[task.id]
                 self._has_settled = True
 
-    def leases(self) -> dict[int, int]:
-        return dict(self._leases)
+    def held(self) -> dict[int, int]:
+        """The leases by task."""
+        return dict(self._held)
 
     def tick(self) -> Tick:
-        """A worker makes progress when it settles tasks, while it holds none, and while it waits
-        for storage that is unavailable: killing it would spend a retry of every task it holds.
+        """Report progress: settled tasks, no held tasks, or a wait for storage.
+
+        Killing a worker that waits for storage would spend a retry of every task it holds.
         """
-        progress = self._has_settled or not self._leases or waits_for_storage()
+        progress = self._has_settled or not self._held or is_waiting_for_storage()
         self._has_settled = False
         oldest = min(self._since.values(), default=time.monotonic())
         return Tick(progress, busy_for=time.monotonic() - oldest)

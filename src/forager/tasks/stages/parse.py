@@ -41,21 +41,21 @@ from forager.tasks.stages.attempt import (
     outcome_of_failure,
 )
 from forager.tasks.stages.download import read_by
-from forager.tasks.stages.loop import Holdings, StageLoop
-from forager.tasks.stages.settle import in_halves, record, say_lost, settle
+from forager.tasks.stages.loop import StageLoop, TaskLeases
+from forager.tasks.stages.settle import commit_isolated, log_lost, record, settle
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
 
-# pages that are being read or wait for it, for each process
+# pages in progress or waiting, per process
 PER_PROCESS = 32
-# the worker that downloaded a page has it in memory: others leave it alone for this long
+# others leave a page this long to the worker that downloaded it and has it in memory
 LEFT_TO_OTHERS = 1.0
 GOOD = frozenset({"ok", "suspect"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """One page that was read; without a reading, why there is none."""
+    """One page that was read, or why it was not."""
 
     task: HeldTask
     duration_ms: int
@@ -63,14 +63,14 @@ class ReadTask:
     final_url: str | None = None
     cause: Cause | None = None
     rendered: bool = False
-    # its static response has no price: a worker that renders visits it again
+    # its static response has no price: a worker that renders must visit it
     needs_browser: bool = False
-    # the page is in the archive, and in the cache of downloads
+    # the page is in the archive and in the cache of downloads
     size: int = 0
 
 
 class ParseStage(StageLoop[ReadTask]):
-    """Reads downloaded pages; with `hints`, those and what this worker has downloaded."""
+    """Parses downloaded pages; with `hints`, hinted ones and its own downloads."""
 
     batch_size = 200
     batch_seconds = 0.25
@@ -85,7 +85,7 @@ class ParseStage(StageLoop[ReadTask]):
         pool: ReadingPool,
         rollouts: Rollouts,
         cache: PageCache,
-        holdings: Holdings,
+        leases: TaskLeases,
         decisions: RenderDecisions,
         hints: StageHints | None = None,
     ) -> None:
@@ -94,7 +94,7 @@ class ParseStage(StageLoop[ReadTask]):
             settings,
             StageOfWorker(worker_id, Stage.PARSE),
             rollouts=rollouts,
-            holdings=holdings,
+            leases=leases,
             hints=hints,
         )
         self._pool = pool
@@ -116,12 +116,12 @@ class ParseStage(StageLoop[ReadTask]):
         return self._room() >= self.claim_at_least
 
     async def _claim(self, is_time: bool) -> None:
-        """What this worker has in memory first; then, once per interval, what others have left."""
+        """Claim tasks whose pages are in memory; once per interval, those that others left."""
         if not self._has_room():
             return
         own = self._cache.task_ids(self._room())
         claimed = await self._claim_downloaded(own)
-        # held, claimed by another worker or withdrawn: the next one reads the archive
+        # held, withdrawn or claimed by another worker, which reads the archive
         self._cache.forget([task_id for task_id in own if task_id not in claimed])
         if not self._has_room():
             return
@@ -134,13 +134,13 @@ class ParseStage(StageLoop[ReadTask]):
     async def _claim_hinted(self, hints: StageHints) -> None:
         if not hints:
             return
-        named = hints.begin_look(self._room())
+        named = hints.begin_claim(self._room())
         await self._claim_downloaded(named)
-        # what could not be claimed is not to be read any more, or by another worker
-        await hints.looked(named, has_room=self._has_room())
+        # tasks that could not be claimed need no further attempt
+        await hints.end_claim(named, has_room=self._has_room())
 
     async def _claim_downloaded(self, among: Sequence[int] | None) -> set[int]:
-        """Claim `among` these, or any that others have left; which ones were."""
+        """Claim `among` these, or any that others have left; returns their ids."""
         if among == []:
             return set()
         tasks = await self._take(
@@ -189,7 +189,7 @@ class ParseStage(StageLoop[ReadTask]):
         return replace(read, duration_ms=int((time.monotonic() - started) * 1000))
 
     async def _read_by_plan(self, task: HeldTask, page: Page, plan: RolloutPlan) -> Reading:
-        """By what counts, and by what is on trial: whatever that does, the first one stands."""
+        """Parse with the active version and the canary, which cannot affect the active result."""
         active, canary = plan.versions_for(task.id)
         parsed = await self._breakers.read(page, active)
         if canary is None:
@@ -200,7 +200,7 @@ class ParseStage(StageLoop[ReadTask]):
     # --- committing ------------------------------------------------------------------------
 
     async def _write(self, batch: Sequence[ReadTask]) -> None:
-        await in_halves(batch, self._write_together, self._refuse)
+        await commit_isolated(batch, self._write_together, self._refuse)
 
     async def _write_together(self, batch: Sequence[ReadTask]) -> None:
         async with self._database.transaction() as connection:
@@ -217,11 +217,11 @@ class ParseStage(StageLoop[ReadTask]):
             attempts = await settle(connection, self._who, attempts, self._settings)
             await self._complete(connection, mine, written)
             await self._learn(connection, mine)
-        say_lost(Stage.PARSE, [read.task for read in batch], kept)
+        log_lost(Stage.PARSE, [read.task for read in batch], kept)
         record(Stage.PARSE, attempts)
 
     async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, str]:
-        """Pages that suddenly show another product, and why they are held."""
+        """Pages that suddenly show another product, and the reasons."""
         products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
         names = [
             ReadName(task, name, line(p.sku, SKU_LENGTH))
@@ -242,7 +242,7 @@ class ParseStage(StageLoop[ReadTask]):
         ]
         answers = await write_pages(connection, [*active, *canary], settings=self._settings)
         written = {answer.task_id: answer for answer in answers[: len(active)]}
-        # a price that waits for confirmation must be read from a whole page again
+        # a price that waits for confirmation must be read from a complete response
         held = sorted(id_ for id_, answer in written.items() if is_holding(answer.problems))
         if held:
             await store.forget_validators(connection, held)
@@ -262,7 +262,6 @@ class ParseStage(StageLoop[ReadTask]):
             words = Cause(ErrorKind.VALIDATION, held)
             return replace(attempt, outcome=Outcome.HELD, cause=words)
         if read.reading is None and read.cause is None:
-            # the archive was cleaned up before the page was read: it must be fetched again
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)
         if read.needs_browser:
@@ -296,7 +295,7 @@ class ParseStage(StageLoop[ReadTask]):
         await dead_letters.resolve_of_tasks(connection, ids)
 
     async def _learn(self, connection: Connection, batch: Sequence[ReadTask]) -> None:
-        """What pages have shown about rendering."""
+        """Store what pages have shown about rendering."""
         needs = {read.task.id: True for read in batch if read.needs_browser}
         for read in batch:
             is_auto = mode_of(read.task) is RenderMode.AUTO
@@ -309,7 +308,7 @@ class ParseStage(StageLoop[ReadTask]):
             await store.set_needs_browser(connection, needs)
 
     async def _refuse(self, read: ReadTask, cause: Cause) -> None:
-        """What cannot be written is a failure of that one task."""
+        """Fail the one task whose result cannot be written."""
         attempt = self._attempt(replace(read, reading=None, cause=cause), None)
         async with self._database.transaction() as connection:
             if await store.lock_held(connection, self._who, [read.task]):
@@ -318,7 +317,7 @@ class ParseStage(StageLoop[ReadTask]):
 
 
 async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> set[str]:
-    """The segments that an extraction may refer to as well: those that are not being deleted."""
+    """The segments that an extraction may refer to: those that are not being deleted."""
     names = {read.task.segment for read in batch if read.task.segment is not None}
     return await archive_store.lock_segments(connection, sorted(names)) if names else set()
 
@@ -326,22 +325,15 @@ async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> se
 def _read_page(read: ReadTask, parsed: Parsed, lasting: set[str], role: str) -> ReadPage:
     task = read.task
     ref: ArchiveRef | None = task.ref if task.segment in lasting else None
-    return ReadPage(
+    return ReadPage.of(
+        parsed,
         task_id=task.id,
         domain_id=task.domain_id,
         url=task.url,
         url_hash=task.url_hash,
         final_url=read.final_url,
-        canonical=parsed.canonical,
-        parser=parsed.parser,
-        version=parsed.version,
-        product=parsed.product,
-        error=parsed.error,
-        language=parsed.language,
         ref=ref,
         role=role,
-        problems=parsed.problems,
-        fallbacks=parsed.fallbacks,
     )
 
 
@@ -350,7 +342,7 @@ def _is_good(written: Written | None) -> bool:
 
 
 def _cause(read: ReadTask, written: Written | None) -> Cause | None:
-    """Why the page counts as not read; None if it does."""
+    """Why the page counts as not parsed; None if it was."""
     if written is None or _is_good(written):
         return None
     broke = read.reading is not None and read.reading.active.product is None

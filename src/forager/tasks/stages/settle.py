@@ -1,4 +1,4 @@
-"""Settling: how the attempts of one batch are written, and what happens if that is refused."""
+"""Settling: writes the attempts of one batch, and isolates those that cannot be written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from forager.tasks.store import stages as store
 
 log = get_logger("tasks")
 
-# what passes by itself; nothing else may hold up a batch
+# temporary errors; nothing else may delay a batch
 TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
 PAUSE = 0.5
 _HELD_FOR = timedelta(hours=1)
@@ -39,9 +39,9 @@ Answer = TypeVar("Answer")
 async def settle(
     connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
-    """Write how attempts ended; the tasks of those that succeeded are moved on by their stage.
+    """Write the outcomes of attempts; their stage moves the tasks that succeeded.
 
-    Return the attempts as they were settled: failures may be held or stay on schedule.
+    Returns the attempts as they were settled: failures may be held or stay on schedule.
     """
     if who.stage is Stage.DOWNLOAD:
         attempts = await hold_suspicious(connection, attempts)
@@ -56,7 +56,7 @@ async def settle(
     if missed or held:
         every = await intervals_of(connection, [a.task.id for a in (*missed, *held)], settings)
         await store.miss(connection, missed, every, counts=True)
-        # a domain that answers with challenges is asked again soon after its pause
+        # a domain that responds with challenges is visited again soon after its pause
         soon = {id_: min(interval, _HELD_FOR) for id_, interval in every.items()}
         await store.miss(connection, held, soon, counts=False)
         await store.forget_validators(connection, [attempt.task.id for attempt in held])
@@ -74,7 +74,7 @@ async def settle(
 async def _with_missed(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
-    """Failures that are not final yet become missed visits."""
+    """Turn failures that are not final yet into missed visits."""
     failed = [a for a in _with(Outcome.FAILED, attempts) if a.cause and not a.cause.permanent]
     if not failed:
         return list(attempts)
@@ -88,7 +88,7 @@ async def _with_missed(
 def _stays_on_schedule(
     attempt: Attempt, failing: store.FailingTask | None, settings: Settings
 ) -> bool:
-    """Whether an outage may still explain the failure; a page that never existed is final."""
+    """Whether an outage may explain the failure; a page that never existed is final."""
     if failing is None or (not failing.was_read and attempt.http_status in GONE):
         return False
     few = failing.failed_visits + 1 < settings.dead_letter_visits
@@ -112,65 +112,62 @@ def _with(outcome: Outcome, attempts: Iterable[Attempt]) -> list[Attempt]:
     return [attempt for attempt in attempts if attempt.outcome is outcome]
 
 
-async def in_halves(
+async def commit_isolated(
     items: Sequence[Item],
     commit: Callable[[Sequence[Item]], Awaitable[None]],
     refuse: Callable[[Item, Cause], Awaitable[None]],
 ) -> None:
-    """Commit all together; each item that cannot be written is refused alone.
-
-    Each half is its own transaction: what stands in it is complete in itself.
-    """
-    # one page must not hold up the others, whatever it breaks
+    """Commit all items together; each one that cannot be written is refused alone."""
+    # one page must not delay the others, whatever the error
     refused = await isolate_refused(
-        items, lambda some: patiently(lambda: commit(some)), refusals=(Exception,)
+        items, lambda some: retry_until_stored(lambda: commit(some)), refusals=(Exception,)
     )
     for item, error in refused:
         cause = refusal(error)
         log.error("what a task brought cannot be written", reason=cause.message)
-        await patiently(partial(refuse, item, cause))
+        await retry_until_stored(partial(refuse, item, cause))
 
 
 def refusal(error: Exception) -> Cause:
-    """Why something was not written: for its content, or for a fault of ours."""
+    """The cause for a result that was not written: its content, or a bug."""
     if isinstance(error, REFUSALS):
         return Cause(ErrorKind.VALIDATION, one_line(f"the database refuses it: {error}"))
     return cause_of(error)
 
 
-async def patiently(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Ask until database and archive answer. Only for what is harmless to repeat.
+async def retry_until_stored(write: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Repeat an idempotent write until the database and the archive are available.
 
-    The wait is bounded from outside: without the database this worker's row is not renewed, and it
-    ends itself.
+    The wait is bounded from outside: without the database, the row of this worker is not renewed,
+    and the worker ends itself.
     """
-    said = False
+    is_waiting = False
     try:
         while True:
             try:
-                return await ask()
+                return await write()
             except TROUBLE as error:
-                if not said:
+                if not is_waiting:
                     log.warning("cannot be written now, will try again", reason=error.message)
                     _WAITING.append(error)
-                said = True
+                is_waiting = True
                 await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
     finally:
-        if said:
+        if is_waiting:
             _WAITING.pop()
 
 
-# one entry for each write of this process that waits for the database or the archive
+# one entry for each write that waits for the database or the archive
 _WAITING: list[Exception] = []
 
 
-def waits_for_storage() -> bool:
-    """Whether a write waits: tasks that cannot be settled for that reason are not stuck."""
+def is_waiting_for_storage() -> bool:
+    """Whether a write waits: its tasks are not stuck."""
     return bool(_WAITING)
 
 
-def say_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
-    """Log which results are dropped because another worker holds their tasks by now."""
+def log_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
+    """Log results that were dropped because another worker holds their tasks."""
     lost = [task.id for task in tasks if task.id not in kept]
     if lost:
         LEASE_LOSSES.add("task", amount=len(lost))
@@ -181,7 +178,7 @@ _ERRORS = (Outcome.RETRY, Outcome.MISSED, Outcome.FAILED, Outcome.HELD)
 
 
 def record(stage: Stage, attempts: Iterable[Attempt]) -> None:
-    """For the metrics: what a commit has settled."""
+    """Record metrics of a commit."""
     meter = DOWNLOADS if stage is Stage.DOWNLOAD else PARSES
     for attempt in attempts:
         meter.add(attempt.outcome)

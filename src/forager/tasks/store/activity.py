@@ -1,7 +1,7 @@
-"""Statements that count tasks: now, and over time from a sample where there are many.
+"""SQL that counts tasks: now, and over time from a sample.
 
-Each count over time reads a bounded number of rows, however many tasks there are. Call them in
-one transaction: minutes are counted back from its beginning.
+Each count over time reads a bounded number of rows. Call them in one transaction: minutes are
+counted back from its start.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from uuid import UUID
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
+from forager.tasks.task import TasksNow
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts that ended `ago` minutes ago."""
-
     ago: int
     ended: float
     failed: float
-    # of them, those after which the task waited no longer
+    # attempts after which the task did not wait any more
     settled: float
     is_estimated: bool
 
@@ -38,20 +37,10 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Tasks in one state that became due `due_ago` minutes ago."""
-
     state: str
     due_ago: int
     count: int
     oldest: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TaskControlRow:
-    any_tasks: bool
-    hold: str | None
-    ticked_at: datetime | None
-    now: datetime
 
 
 # withdrawn and postponed visits are no attempts, and lost ones continue
@@ -70,8 +59,7 @@ _MINUTES: LiteralString = """
 async def sample_attempts(connection: Connection, *, minutes: int, sample: int) -> list[Attempts]:
     """Attempts of the last minutes; of each minute at most `sample` are read.
 
-    The count of a fuller minute follows from the numbers of its first and its last one: numbers are
-    given one after the other.
+    The count of a fuller minute is estimated from the ids of its first and last attempt.
     """
     return await Rows(connection, Attempts).all(
         f"""
@@ -109,7 +97,7 @@ async def sample_attempts(connection: Connection, *, minutes: int, sample: int) 
 
 
 async def sample_waits(connection: Connection, *, minutes: int, sample: int) -> list[Waited]:
-    """Since when tasks had been due that were settled in the last minutes, from few of each."""
+    """When the tasks settled in the last minutes had become due, from a sample."""
     return await Rows(connection, Waited).all(
         f"""
         SELECT m.ago,
@@ -142,9 +130,9 @@ _WAITING: LiteralString = " UNION ALL ".join(
 
 
 async def count_waiting(connection: Connection, *, minutes: int, most: int) -> list[Waiting]:
-    """Tasks that wait now, by state and by when they became due; at most `most` of a status.
+    """Waiting tasks by state and by the minute in which they became due; at most `most` each.
 
-    Those whose time is still to come are `later`, so that one sees what was looked at.
+    Tasks that are not due yet are `later`, because they count toward the limit.
     """
     return await Rows(connection, Waiting).all(
         f"""
@@ -168,7 +156,7 @@ async def count_waiting(connection: Connection, *, minutes: int, most: int) -> l
 async def count_error_kinds(
     connection: Connection, *, minutes: int, most: int
 ) -> list[tuple[str, int]]:
-    """Errors of tasks by kind, the most frequent first; of the newest `most`."""
+    """Errors of the newest `most` by kind, the most frequent first."""
     cursor = await connection.execute(
         """
         SELECT error_kind, count(*)::int
@@ -188,9 +176,8 @@ async def count_error_kinds(
     return await cursor.fetchall()
 
 
-async def select_control(connection: Connection) -> TaskControlRow:
-    """Whether there is any task, whether all are held, and when the scheduler last looked."""
-    return await Rows(connection, TaskControlRow).one(
+async def select_now(connection: Connection) -> TasksNow:
+    return await Rows(connection, TasksNow).one(
         """
         SELECT EXISTS (SELECT FROM crawl_tasks) AS any_tasks,
                (SELECT hold FROM task_control) AS hold,
@@ -202,7 +189,7 @@ async def select_control(connection: Connection) -> TaskControlRow:
 
 @dataclass(frozen=True, slots=True)
 class DomainBacklog:
-    """A domain's tasks that are due or with the workers."""
+    """The due and running tasks of a domain."""
 
     domain: str
     due: int
@@ -216,7 +203,7 @@ async def count_by_status(connection: Connection) -> dict[str, int]:
 
 
 async def count_held(connection: Connection) -> tuple[str | None, int, int]:
-    """The hold on all, held domains, and tasks that are held themselves."""
+    """The hold of all tasks, and the numbers of held domains and tasks."""
     cursor = await connection.execute(
         """
         SELECT (SELECT hold FROM task_control),
@@ -230,7 +217,7 @@ async def count_held(connection: Connection) -> tuple[str | None, int, int]:
 
 
 async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
-    """The domains with the most tasks that are due or under way."""
+    """The domains with the most due and running tasks."""
     return await Rows(connection, DomainBacklog).all(
         """
         SELECT d.domain_name AS domain,
@@ -254,7 +241,6 @@ async def select_ticked_at(connection: Connection) -> datetime | None:
 
 
 async def count_by_worker(connection: Connection) -> dict[UUID, int]:
-    """Tasks in progress by worker."""
     cursor = await connection.execute(
         "SELECT worker_id, count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL GROUP BY 1"
     )

@@ -9,7 +9,7 @@ from datetime import datetime
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 
-# of the moving average: what one more visit leaves of the share before
+# decay of the moving average per visit
 DECAY = 0.9
 NEAR_ZERO = 0.05
 
@@ -23,15 +23,12 @@ class DomainHealth:
     same_name: str | None = None
     same_in_a_row: int = 0
     alarm: str | None = None
-    # seconds since it was raised
     alarm_age: float = 0.0
     accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DomainAlarm:
-    """An alarm as people see it."""
-
     domain_id: int
     domain: str
     reason: str
@@ -41,7 +38,7 @@ class DomainAlarm:
 async def lock_health(
     connection: Connection, domain_ids: Sequence[int], *, create: Sequence[int]
 ) -> list[DomainHealth]:
-    """The health of domains, locked until the commit; rows for those to `create` are made."""
+    """The locked health of domains; rows of the domains to `create` are inserted."""
     if create:
         await connection.execute(
             "INSERT INTO domain_health (domain_id) SELECT unnest(%s::bigint[])"
@@ -90,7 +87,7 @@ async def select_alarms(connection: Connection) -> list[DomainAlarm]:
 
 
 async def select_held_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
-    """Tasks of a domain whose last visit was held; with `gone`, those answered with 404 or 410."""
+    """Tasks of a domain whose last visit was held; with `gone`, those with 404 or 410."""
     return await Values(connection).all(
         """
         SELECT t.id
@@ -111,7 +108,7 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
 
 
 async def select_held_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
-    """Why the result of the last visit of tasks was held, if it was."""
+    """Why the result of the last visit of tasks was held."""
     cursor = await connection.execute(
         """
         SELECT t.id, last.error_message
@@ -131,7 +128,6 @@ async def select_held_messages(connection: Connection, task_ids: Sequence[int]) 
 
 
 async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Make waiting tasks due."""
     await connection.execute(
         """
         UPDATE crawl_tasks SET scheduled_at = now(), updated_at = now()
@@ -144,7 +140,7 @@ async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:
 async def select_gone(
     connection: Connection, task_ids: Sequence[int], *, visits: int, seconds: float
 ) -> list[int]:
-    """Those tasks whose last visits, as many and over as long as given, all met 404 or 410."""
+    """Tasks whose last visits, at least this many over this time, all got 404 or 410."""
     return await Values(connection).all(
         """
         SELECT t.id

@@ -17,8 +17,6 @@ _NEWEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """One page of a task in the archive."""
-
     id: int
     task_id: int
     domain_id: int
@@ -42,7 +40,7 @@ _LATEST: LiteralString = """
      ORDER BY t.id DESC
      LIMIT %(limit)s
 """
-# a page that was read again, or by two versions, has several rows: the newest stands for it
+# a page that was parsed several times has several rows, of which the newest is selected
 _HISTORY: LiteralString = """
     SELECT e.id, e.task_id, e.domain_id, e.url, t.url_hash,
            e.segment, e.segment_offset, e.segment_length
@@ -63,7 +61,7 @@ _HISTORY: LiteralString = """
 async def archived_pages(
     database: Database, *, domain_ids: list[int] | None, history: bool
 ) -> AsyncIterator[ArchivedPage]:
-    """The newest page of every task, or all that are kept; a batch of rows in memory at a time."""
+    """The newest page of every task, or all stored pages; reads a batch of rows at a time."""
 
     async def select(before: int) -> list[ArchivedPage]:
         return await database.run(_select, before, domain_ids, history=history)
@@ -83,7 +81,6 @@ async def _select(
 
 
 async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedPage | None:
-    """The newest page of the task for a URL."""
     return await Rows(connection, ArchivedPage).first(
         """
         SELECT id, id AS task_id, domain_id, url, url_hash,
@@ -96,7 +93,7 @@ async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedP
 
 
 async def select_visit(connection: Connection, task_id: int, *, number: int) -> ArchiveRef | None:
-    """Where the response of the n-th newest visit with one is stored."""
+    """The location of the response of the n-th newest visit that has one."""
     cursor = await connection.execute(
         """
         SELECT segment, segment_offset, segment_length

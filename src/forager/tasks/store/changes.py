@@ -13,9 +13,9 @@ from forager.tasks.store.stages import withdrawal
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
-    """Waiting and finished tasks are due at once; how many, and how many of them are held.
+    """Make waiting and finished tasks due; returns how many, and how many of them are held.
 
-    The time is before that of all tasks of the same domain and priority: first in line.
+    They are due before all other tasks of the same domain and priority.
     """
     cursor = await connection.execute(
         f"""
@@ -76,9 +76,9 @@ async def set_terms(
     render: str | None,
     default_render: bool,
 ) -> int:
-    """Set what is given. `default_every`: back to the domain's interval, or else to this.
+    """Set the given terms. `default_every`: the interval of the domain, or otherwise this one.
 
-    `default_render`: back to what the domain says.
+    `default_render`: the setting of the domain.
     """
     cursor = await connection.execute(
         """
@@ -129,7 +129,7 @@ async def set_terms(
 
 
 async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
-    """Tasks with their open dead letters. Results of visits in progress are rejected."""
+    """Delete tasks with their open dead letters; results of visits in progress are rejected."""
     cursor = await connection.execute(
         """
         WITH wanted AS MATERIALIZED (
@@ -147,7 +147,7 @@ async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
 
 
 async def hold_all(connection: Connection, hold: str | None) -> bool:
-    """Whether that changed anything. From here on the scheduler queues nothing."""
+    """Set the hold of all tasks, after which nothing is queued; returns whether it changed."""
     cursor = await connection.execute(
         "UPDATE task_control SET hold = %(hold)s WHERE hold IS DISTINCT FROM %(hold)s",
         {"hold": hold},
@@ -190,7 +190,7 @@ _OF_IDS: LiteralString = "SELECT unnest(%(ids)s::bigint[])"
 
 
 async def withdraw_all(connection: Connection, *, running: bool) -> int:
-    """Take back what is queued, and what is running as well if asked; how many."""
+    """Withdraw queued tasks, with `running` also those in progress; returns how many."""
     return await _withdraw(connection, _OF_ALL, {"running": running})
 
 

@@ -18,8 +18,8 @@ from forager.tasks.stages.attempt import HeldTask
 
 PRIORITIES = range(1, 11)
 _LAST_ID = 2**63 - 1
-# What a page said counts while it is kept: a product that was archived, or deleted, comes back only
-# if its page is fetched whole, and not if the server may say that nothing has changed.
+# A parser version counts while its product is stored: a product that was archived or deleted is
+# restored only by a complete response, not by a 304.
 READ_BY: LiteralString = """
     CASE WHEN t.parser_version IS NOT NULL
           AND EXISTS (SELECT FROM products p WHERE p.crawl_task_id = t.id)
@@ -34,8 +34,8 @@ COLUMNS: LiteralString = f"""
     coalesce(t.render, d.render) AS render, d.render_urls, t.needs_browser, t.priority
 """
 
-# Whether only workers with a browser may download a task. Without such a rule in the task or its
-# domain, what its last visit has shown decides.
+# Whether only workers with a browser may download a task: by the setting of the task or its domain,
+# otherwise by the result of its last visit.
 WANTS_BROWSER: LiteralString = """
     CASE coalesce(t.render, d.render)
         WHEN 'always' THEN true WHEN 'never' THEN false ELSE t.needs_browser
@@ -47,11 +47,11 @@ NOTHING_IS_HELD: LiteralString = """
     NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
 """
 
-# A worker that others have given up for dead has no row, and must not begin anything new.
+# a worker that others consider dead has no row, and must not start anything new
 IS_REGISTERED: LiteralString = "EXISTS (SELECT FROM workers WHERE id = %(worker_id)s)"
 
 
-# A task that waits for its host inside a worker would keep others from being downloaded.
+# a task that waits for its host inside a worker would keep others from being downloaded
 SLOT_IS_NEAR: LiteralString = f"""
     (d.per_proxy_only OR d.next_slot_at <= now() + {LEAD} * interval '1 second')
     AND coalesce(d.blocked_until <= now() + {LEAD} * interval '1 second', true)
@@ -62,7 +62,7 @@ SLOT_IS_NEAR: LiteralString = f"""
 # prepared statement is planned each time if a plan for the given number seems to be cheaper.
 _LIMIT: LiteralString = "(SELECT %(limit)s::bigint)"
 
-# How many tasks a domain can take now.
+# the number of tasks that a domain can take now
 ROOM: LiteralString = """
     least(
         coalesce(d.max_concurrent_requests, %(concurrency)s)
@@ -81,9 +81,9 @@ _IS_FREE: LiteralString = f"""
     t.status = 'queued' AND t.hold IS NULL AND (%(render_room)s > 0 OR NOT {WANTS_BROWSER})
 """
 
-# The index is walked from one (priority, domain) to the next, and no further than needed: from the
-# domain after the last one that was claimed, then from the first one up to it.
-# OFFSET 0 keeps the planner from looking at all domains instead.
+# The index is read from one (priority, domain) to the next, and no further than needed: from the
+# domain after the last one that was claimed to the last, then from the first one.
+# OFFSET 0 keeps the planner from reading all domains instead.
 _IN_TURN: LiteralString = f"""
     SELECT lap.nth AS lap, lap.priority, next.domain_id, d.room, d.render
       FROM unnest(%(priorities)s::smallint[], %(first)s::bigint[], %(last)s::bigint[])
@@ -164,14 +164,14 @@ async def claim_queued(
     task_proxies: bool = False,
     render_room: int = 0,
 ) -> list[HeldTask]:
-    """Take queued tasks whose host can be sent a request soon, in turn over the domains.
+    """Claim queued tasks whose host has a slot soon, round-robin over the domains.
 
-    Of each domain no more are taken than it can serve beside its `busy` ones, and than it has
+    A domain gets no more tasks than its concurrency allows beside the `busy` ones, and than it has
     slots for within a second: `rooms` has that number for domains in use, others get one task;
-    without `rooms`, all get as many as they can serve.
-    `concurrency` and `task_proxies` are those of domains without their own; `resting` ones are left
-    alone. `among`: only these tasks; otherwise the turn begins with the domain `after` this one.
-    `render_room`: how many may need a browser.
+    without `rooms`, only the concurrency counts.
+    `concurrency` and `task_proxies` are the defaults of domains; `resting` domains are skipped.
+    `among`: only these tasks; otherwise the claim starts with the domain `after` this one.
+    `render_room`: the number of tasks that may need a browser.
     """
     candidates = _OF_HOSTS_IN_TURN if among is None else _NAMED
     return await Rows(connection, HeldTask).all(
@@ -225,7 +225,7 @@ async def claim_queued(
 
 
 async def exists_renderer(connection: Connection, *, stale_after: float) -> bool:
-    """Whether a worker that renders has been heard of lately."""
+    """Whether a worker that renders has a current heartbeat."""
     value = await Values(connection).first(
         f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after}
     )
@@ -241,7 +241,7 @@ async def claim_downloaded(
     waited: float = 0.0,
     region: str | None = None,
 ) -> list[HeldTask]:
-    """Take downloaded tasks in order: `among` these, or any that `waited` this many seconds."""
+    """Claim downloaded tasks: `among` these, or any that `waited` this many seconds."""
     chosen: LiteralString = (
         "t.updated_at <= now() - %(waited)s * interval '1 second'"
         if among is None

@@ -17,8 +17,6 @@ from forager.tasks.task import CHANNEL
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A permanently failed task."""
-
     id: int
     task_id: int
     domain: str
@@ -45,10 +43,7 @@ class LetterGroup:
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters; None: whatever it is.
-
-    `domain` is what a person named, `domain_ids` are those that are meant by it.
-    """
+    """Filters of letters; None: any. `domain_ids` are the rows of `domain`."""
 
     ids: tuple[int, ...] | None = None
     error_kind: str | None = None
@@ -65,7 +60,7 @@ MATCHES: LiteralString = """
 
 
 async def insert_letters(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
-    """One open letter for each task; an older one of the same task is overwritten."""
+    """Insert an open letter per task; it replaces an open one of the same task."""
     await connection.execute(
         f"""
         INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
@@ -83,7 +78,7 @@ async def insert_letters(connection: Connection, stage: Stage, failed: Sequence[
 
 
 async def resolve_of_tasks(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Tasks that were completed after all need no decision any more."""
+    """Resolve the letters of tasks that were completed after all."""
     await connection.execute(
         """
         UPDATE dead_letters
@@ -134,7 +129,6 @@ async def select_groups(
 
 
 async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Of these ids, those of open letters."""
     return set(
         await Values(connection).all(
             "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
@@ -152,7 +146,7 @@ async def count_letters(connection: Connection, wanted: LetterFilter) -> int:
 async def resolve(
     connection: Connection, wanted: LetterFilter, *, resolution: str, limit: int
 ) -> int:
-    """Settle some letters: `retried` ones send their failed tasks to be tried now."""
+    """Resolve some letters; `retried`: their tasks are retried now."""
     value = await Values(connection).first(
         f"""
         WITH chosen AS (

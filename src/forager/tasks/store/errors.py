@@ -24,7 +24,6 @@ MATCHES: LiteralString = """
 async def insert_job_error(
     connection: Connection, job_id: UUID, cause: Cause, url: str | None
 ) -> None:
-    """The error that ended a run of a job."""
     await connection.execute(
         """
         INSERT INTO error_logs (job_id, stage, error_type, error_kind, error_message, message_key,
@@ -38,7 +37,7 @@ async def insert_job_error(
     )  # fmt: skip
 
 
-# what is recorded of an attempt that failed, also in dead letters
+# columns of failed attempts, also in dead letters
 FAILED_ATTEMPTS = RowArrays(
     "f", task_id="bigint", domain_id="bigint", url="text", error_type="text", error_kind="text",
     error_message="text", message_key="text", stack_trace="text", retry_count="int",
@@ -61,7 +60,6 @@ def failure_columns(failed: Sequence[Attempt]) -> dict[str, list[Any]]:
 
 
 async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[Attempt]) -> None:
-    """One row for each attempt that has a cause."""
     await connection.execute(
         f"""
         INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
@@ -77,7 +75,6 @@ async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[A
 async def select_groups(
     connection: Connection, wanted: ErrorFilter, *, limit: int, offset: int
 ) -> list[ErrorGroup]:
-    """Groups by how often they happened."""
     return await Rows(connection, ErrorGroup).all(
         f"""
         WITH grouped AS (
@@ -105,7 +102,7 @@ async def select_groups(
 async def count_over_time(
     connection: Connection, wanted: ErrorFilter, *, seconds: float, parts: int
 ) -> list[tuple[int, int]]:
-    """Errors of the last `seconds` in equal parts of that time: (number of the part, errors)."""
+    """Errors of the last `seconds` in equal parts of that time: (index, errors)."""
     cursor = await connection.execute(
         f"""
         SELECT least(%(parts)s - 1, floor(extract(epoch FROM

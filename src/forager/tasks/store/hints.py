@@ -11,15 +11,15 @@ from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 from forager.outbox.store import enqueue
 from forager.tasks.store.claims import WANTS_BROWSER
 
-# ids in one message: few enough to be spread over workers, many enough to be worth one
+# ids per message: few enough to spread over workers, many enough for throughput
 HINT_SIZE = 20
 # the lowest priorities of the first two bands
 HIGH, NORMAL = 3, 7
-# seconds in which the process that downloaded a page can parse it
+# seconds in which the process that downloaded a page can parse it itself
 PARSE_DELAY = 1.0
 
 
-# what a waiting task needs, by which its messages are routed
+# the topic by which messages are routed
 TOPIC: LiteralString = f"""
     CASE WHEN t.status <> 'queued' THEN 'parse' WHEN {WANTS_BROWSER} THEN 'render' ELSE 'crawl' END
 """
@@ -28,7 +28,7 @@ TOPIC: LiteralString = f"""
 async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
     """Enqueue one message for every few waiting tasks of one stage, domain and band.
 
-    The process that downloaded a page usually parses it too: others get a hint only later.
+    The process that downloaded a page usually parses it too, so that parse hints are delayed.
     """
     messages: LiteralString = f"""
         SELECT stage, band, domain_id, array_agg(id ORDER BY nth),
@@ -69,7 +69,7 @@ async def select_queued(
     task_proxies: bool,
     renders: bool = False,
 ) -> set[int]:
-    """Those that still wait to be downloaded, and may be by such a worker of this region."""
+    """Tasks that still wait to be downloaded, and that such a worker may download."""
     found = await Values(connection).all(
         f"""
         SELECT t.id
@@ -89,7 +89,7 @@ async def select_queued(
 
 
 async def touch(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Restart the wait of these tasks, which the caller has locked."""
+    """Restart the waiting time of tasks, which the caller has locked."""
     await connection.execute(
         "UPDATE crawl_tasks SET updated_at = now() WHERE id = ANY(%s)", (list(task_ids),)
     )

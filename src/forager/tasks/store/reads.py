@@ -15,7 +15,7 @@ from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.store.claims import RENDERER_IS_THERE, WANTS_BROWSER
-from forager.tasks.task import Attempt, Hold, Task
+from forager.tasks.task import Hold, Task
 
 _TASKS: LiteralString = """
     SELECT t.id, t.domain_id, d.domain_name AS domain, t.url, t.status, 10 - t.priority AS priority,
@@ -30,11 +30,11 @@ _TASKS: LiteralString = """
       JOIN domains d ON d.id = t.domain_id
 """
 
-# A condition is written only where something is asked, so that each question gets its own plan.
+# only the conditions that are set are part of the statement, so that each has its own plan
 _CONDITIONS: dict[str, LiteralString] = {
     "ids": "t.id = ANY(%(ids)s)",
     "statuses": "t.status = ANY(%(statuses)s)",
-    # of one domain, the index has the tasks in the order of their ids
+    # the index of one domain has its tasks in the order of their ids
     "domain_id": "t.domain_id = %(domain_id)s",
     "domain_ids": "t.domain_id = ANY(%(domain_ids)s)",
     "url": "t.url ILIKE %(url)s",
@@ -47,7 +47,7 @@ _CONDITIONS: dict[str, LiteralString] = {
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that can keep a task from running now, besides the task itself."""
+    """Conditions that can keep a task from running, besides the task itself."""
 
     now: datetime
     all_hold: str | None
@@ -59,13 +59,13 @@ class Surroundings:
     slow_delay: float
     next_slot_at: datetime
     domain_frequency: timedelta | None
-    # the region that its domain is tied to, and whether a worker of it has a current heartbeat
+    # the region of its domain, and whether a worker of it has a current heartbeat
     region: str | None
     has_worker: bool
-    # whether it needs a browser, and whether a worker that has one has a current heartbeat
+    # whether it needs a browser, and whether a worker with one has a current heartbeat
     wants_browser: bool
     has_renderer: bool
-    # those of the only proxies there are, if it goes through the pool and no such worker runs
+    # the regions of all proxies, if the task needs one and no such worker runs
     proxy_regions: list[str | None] | None
     ahead: int
 
@@ -125,7 +125,7 @@ async def select_ids(
     after: int,
     limit: int,
 ) -> list[int]:
-    """The ids of a selection in their order, so that all transactions lock in the same order."""
+    """The ids of a selection in order, so that all transactions lock in the same order."""
     where, values = _where(selection, domain_ids)
     return await Values(connection).all(
         f"""
@@ -142,14 +142,13 @@ async def select_ids(
 async def select_task(
     connection: Connection, *, task_id: int | None = None, url_hash: bytes | None = None
 ) -> Task | None:
-    """By one of the two."""
+    """By ID or URL."""
     cursor = connection.cursor(row_factory=kwargs_row(_task))
     await cursor.execute(f"{_TASKS} WHERE t.id = %s OR t.url_hash = %s", (task_id, url_hash))
     return await cursor.fetchone()
 
 
 async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Of these numbers, those that tasks have."""
     return set(
         await Values(connection).all("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
     )
@@ -160,21 +159,6 @@ async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) ->
         "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
     )
     return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
-
-
-async def select_attempts(connection: Connection, task_id: int, limit: int) -> list[Attempt]:
-    """The last attempts at a task, newest first."""
-    return await Rows(connection, Attempt).all(
-        """
-        SELECT stage, attempt, outcome, error_kind, error_message, http_status, final_url,
-               proxy_id, worker_id, started_at, finished_at, duration_ms, size
-          FROM task_attempts
-         WHERE task_id = %s
-         ORDER BY id DESC
-         LIMIT %s
-        """,
-        (task_id, limit),
-    )
 
 
 async def select_surroundings(

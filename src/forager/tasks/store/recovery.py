@@ -16,7 +16,7 @@ from forager.tasks.task import CHANNEL, RecoveredTask
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A worker that holds tasks, or is in the list as one that does. No `last_seen`: no row."""
+    """A worker for tasks, or one that holds tasks. No `last_seen`: it has no row."""
 
     id: UUID
     last_seen: datetime | None
@@ -41,13 +41,13 @@ def _move_orphans(move: TaskMove, condition: str) -> str:
 
 
 _HAS_RETRIES: LiteralString = "t.retry_count < t.max_retries"
-# as for other failures: a task ends after this many failed visits over this time
+# as for other failures: a task fails after this many failed visits over this time
 _IS_LAST_VISIT: LiteralString = """
     t.failed_visits + 1 >= %(visits)s
     AND coalesce(extract(epoch FROM now() - t.failing_since), 0) >= %(after)s
 """
 
-# moves the tasks that were locked under the name `orphans`
+# moves the locked tasks of `orphans`
 _RECOVER = f"""
     recovered AS ({_move_orphans(RECOVER, _HAS_RETRIES)}),
     missed AS (
@@ -88,7 +88,6 @@ _WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
 
 
 async def select_holders(connection: Connection, *, stale_after: float) -> list[Holder]:
-    """All workers for tasks, and others in whose name tasks are held."""
     return await Rows(connection, Holder).all(
         """
         WITH RECURSIVE holders AS (
@@ -125,11 +124,7 @@ async def recover(
     after: float,
     limit: int,
 ) -> list[RecoveredTask]:
-    """Take tasks from dead workers.
-
-    With `stale_after`, the heartbeats are tested again here; without it, the workers are known to
-    be gone.
-    """
+    """Take tasks from dead workers; `stale_after`: only if their heartbeats are still stale."""
     return await Rows(connection, RecoveredTask).all(
         f"""
         WITH orphans AS (
@@ -160,7 +155,7 @@ async def recover(
 
 
 async def schedule_next_visits(connection: Connection, every: Mapping[int, timedelta]) -> None:
-    """Set when the tasks of missed visits come again."""
+    """Schedule the tasks of missed visits."""
     await connection.execute(
         """
         UPDATE crawl_tasks t
@@ -173,7 +168,7 @@ async def schedule_next_visits(connection: Connection, every: Mapping[int, timed
 
 
 async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of the workers in whose name tasks are held."""
+    """The workers that hold tasks."""
     found = await Values(connection).all(
         """
         SELECT id FROM unnest(%s::uuid[]) AS w (id)
@@ -186,7 +181,7 @@ async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Ageing:
-    """A table, and the column that says how old a row is; rows without a time stay."""
+    """A table, and the column with the age of a row; rows without a time are kept."""
 
     table: LiteralString
     time: LiteralString
@@ -196,13 +191,13 @@ AGEING = (
     Ageing("task_attempts", "finished_at"),
     Ageing("error_logs", "occurred_at"),
     Ageing("extractions", "created_at"),
-    # open letters wait for a decision, however long that takes
+    # open letters are kept until they are resolved
     Ageing("dead_letters", "resolved_at"),
 )
 
 
 async def delete_old(connection: Connection, *, ageing: Ageing, days: float, limit: int) -> int:
-    """Delete the oldest rows past an age; how many."""
+    """Delete the oldest rows past an age; returns how many."""
     table, time = ageing.table, ageing.time
     cursor = await connection.execute(
         f"""

@@ -17,15 +17,15 @@ _LEADER = 0x666F_7261_7461_736B
 
 
 async def lead(connection: Connection) -> bool:
-    """Whether this transaction is the only one that queues; the lock goes with it."""
+    """Whether this transaction is the only one that queues; the lock ends with it."""
     value = await Values(connection).first("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
     return bool(value)
 
 
 async def walk_indexes(connection: Connection) -> None:
-    """In this transaction rows are read in the order of an index, and no further than needed.
+    """Make this transaction read rows in the order of an index, and no further than needed.
 
-    After a large import the statistics are old; a plan made by them would read the whole table.
+    After a large import, old statistics would lead to plans that read the whole table.
     """
     await connection.execute(
         """
@@ -57,18 +57,22 @@ async def wake_due(connection: Connection, limit: int) -> int:
 
 
 async def withdraw_queued(connection: Connection, window: float) -> int:
-    """Queued tasks that may not be crawled any more wait again, out of the workers' way."""
+    """Make queued tasks pending again that may not be crawled any more."""
     cursor = await connection.execute(
         f"""
         WITH unwanted AS (
+            -- the subqueries refer to no row, so that each runs once and not for every task
             SELECT t.id
               FROM crawl_tasks t
-              JOIN domains d ON d.id = t.domain_id
-             CROSS JOIN task_control c
              WHERE t.status = 'queued'
-               AND (c.hold IS NOT NULL OR d.task_hold IS NOT NULL OR t.hold IS NOT NULL
-                    OR NOT d.is_active
-                    OR d.blocked_until > now() + %s * interval '1 second')
+               AND (t.hold IS NOT NULL
+                    OR EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
+                    OR t.domain_id IN (
+                        SELECT id
+                          FROM domains
+                         WHERE task_hold IS NOT NULL OR NOT is_active
+                            OR blocked_until > now() + %s * interval '1 second'
+                    ))
                FOR NO KEY UPDATE OF t SKIP LOCKED
         )
         UPDATE crawl_tasks t
@@ -82,7 +86,7 @@ async def withdraw_queued(connection: Connection, window: float) -> int:
 
 _SECONDS_TO: LiteralString = "greatest(0, coalesce(extract(epoch FROM {} - now()), 0))::float8"
 
-# From one (domain, priority) straight to the next: the index is not read in between.
+# reads the index from one (domain, priority) to the next, without the rows in between
 _SELECT_LOADS: LiteralString = f"""
 WITH RECURSIVE waiting AS (
     (
@@ -142,12 +146,12 @@ SELECT d.id,
 
 
 async def select_loads(connection: Connection) -> list[DomainLoad]:
-    """The domains that have pending tasks, due or not, with what their budgets allow."""
+    """Domains with pending tasks, due or not, and the state of their budgets."""
     return await Rows(connection, DomainLoad).all(_SELECT_LOADS)
 
 
-# Each domain and priority has its place in the index, where the due come first. The priorities of a
-# domain are visited in their order, and no more is read than the domain is allowed.
+# The index has the tasks of each domain and priority in due order. The priorities of a domain are
+# read in order, and no more rows than the domain is allowed.
 _QUEUE_DUE = f"""
 WITH candidates AS (
     SELECT t.*
@@ -200,7 +204,7 @@ async def queue_due(
     *,
     stale_after: float,
 ) -> list[int]:
-    """Hand due tasks to the workers: up to a number per domain, and up to `limit` in all."""
+    """Queue due tasks: up to a number per domain, and up to `limit` in total."""
     return await Values(connection).all(
         _QUEUE_DUE,
         {
@@ -219,7 +223,7 @@ async def note_tick(connection: Connection) -> None:
 
 
 async def count_proxies(connection: Connection, *, stale_after: float) -> dict[str | None, int]:
-    """Those in use, by the region that they are tied to; without those that no worker reaches."""
+    """Active proxies by region, without those that no worker can use."""
     cursor = await connection.execute(
         """
         SELECT p.region, count(*)::int
@@ -243,7 +247,7 @@ async def select_delaying_robots(
 ) -> list[tuple[str, bytes]]:
     """Origins whose robots.txt was fetched within this many seconds, and those files.
 
-    Most say nothing of a delay; they are empty here.
+    Files without a delay are returned empty.
     """
     cursor = await connection.execute(
         """

@@ -1,4 +1,4 @@
-"""SQL of the two stages: fences of commits, and moves of tasks."""
+"""SQL of the download and parse stages: the fence of a commit, and moves of tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from forager.tasks.lifecycle import (
     TaskMove,
 )
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
-from forager.tasks.task import CHANNEL
+from forager.tasks.task import CHANNEL, TaskSchedule
 
 _HELD = RowArrays("mine", id="bigint", lease="bigint")
 _ATTEMPTS = RowArrays(
@@ -37,7 +37,7 @@ _ATTEMPTS = RowArrays(
 async def lock_held(
     connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
 ) -> set[int]:
-    """The fence: lock those of the tasks that are still ours, and return their ids."""
+    """The fence: lock the tasks that this worker still holds, and return their ids."""
     found = await Values(connection).all(
         f"""
         SELECT t.id
@@ -60,7 +60,7 @@ async def mark_downloaded(
     etags: Sequence[str | None],
     last_modified: Sequence[str | None],
 ) -> None:
-    """The pages are in the archive. Their validators count once a parser has read them."""
+    """Store the location of pages; their validators apply once a parser has read them."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -86,7 +86,7 @@ async def mark_downloaded(
 async def mark_read(
     connection: Connection, ids: Sequence[int], versions: Sequence[str | None]
 ) -> None:
-    """Remember which parser read the archived page of each task."""
+    """Store the parser version that read the page of each task."""
     await connection.execute(
         """
         UPDATE crawl_tasks t
@@ -99,7 +99,7 @@ async def mark_read(
 
 
 async def set_needs_browser(connection: Connection, needs: Mapping[int, bool]) -> None:
-    """Whether only workers that render may download these tasks from now on."""
+    """Set whether only workers that render may download these tasks."""
     await connection.execute(
         """
         UPDATE crawl_tasks t
@@ -123,7 +123,7 @@ async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> 
 
 
 async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
-    """Back to pending until later; `spend` a retry for each, and say why."""
+    """Make tasks pending until later; `spend` a retry for each, and store its error."""
     move = RETRY_LATER if spend else POSTPONE
     await connection.execute(
         f"""
@@ -141,7 +141,7 @@ async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend
 
 @dataclass(frozen=True, slots=True)
 class FailingTask:
-    """Since when and how often visits of a task have failed, this one not included."""
+    """Failed visits of a task before this one."""
 
     failed_visits: int
     seconds: float
@@ -170,7 +170,7 @@ async def miss(
     *,
     counts: bool,
 ) -> None:
-    """Back to their interval, with the error; a visit that `counts` is one failed visit more."""
+    """Schedule tasks by their interval, with the error; `counts`: as a failed visit."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -191,7 +191,6 @@ async def miss(
 
 
 async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
-    """Fail tasks permanently: they are retried only on request."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -208,7 +207,6 @@ async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
 async def insert_attempts(
     connection: Connection, who: StageOfWorker, attempts: Sequence[Attempt]
 ) -> None:
-    """The audit trail of one commit."""
     await connection.execute(
         f"""
         INSERT INTO task_attempts (
@@ -227,7 +225,6 @@ async def insert_attempts(
 
 
 async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]:
-    """The leases of all tasks that a worker holds, by id."""
     cursor = await connection.execute(
         "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
     )
@@ -235,7 +232,7 @@ async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]
 
 
 def withdrawal(move: TaskMove, tasks: LiteralString) -> str:
-    """The CTEs that move the tasks of a query, and log the attempts of those that workers hold."""
+    """CTEs that move the tasks of a query, and log the attempts of those that workers hold."""
     return f"""
         WITH held AS MATERIALIZED (
             {tasks}
@@ -268,9 +265,9 @@ async def give_back(
     stopped_only: bool = False,
     reason: str,
 ) -> list[int]:
-    """Return tasks to where they were claimed from, without spending a retry; which ones.
+    """Return tasks to the state before their claim, without spending a retry; returns their ids.
 
-    `ids`: only these; `stopped_only`: those that were stopped, which wait as pending.
+    `ids`: only these; `stopped_only`: those with a hold `stopped`, which become pending.
     """
     move = WITHDRAW if stopped_only else RELEASE
     tasks: LiteralString = """
@@ -312,21 +309,8 @@ def _columns(attempts: Sequence[Attempt]) -> dict[str, list[Any]]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """All that has a say in when a task comes again."""
-
-    id: int
-    crawl_frequency: timedelta | None
-    adapted_frequency: timedelta | None
-    domain_frequency: timedelta | None
-    adaptive: bool | None
-    min_frequency: timedelta | None
-    max_frequency: timedelta | None
-
-
-async def select_intervals(connection: Connection, ids: Sequence[int]) -> list[Intervals]:
-    return await Rows(connection, Intervals).all(
+async def select_intervals(connection: Connection, ids: Sequence[int]) -> list[TaskSchedule]:
+    return await Rows(connection, TaskSchedule).all(
         """
         SELECT t.id, t.crawl_frequency, t.adapted_frequency,
                d.crawl_frequency AS domain_frequency,
@@ -344,7 +328,7 @@ async def complete(
     ids: Sequence[int],
     intervals: Sequence[tuple[timedelta, timedelta | None]],
 ) -> None:
-    """Each task with the time until its next visit, and what it has adapted to."""
+    """Complete tasks; `intervals`: until the next visit, and the adapted one."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
@@ -366,7 +350,7 @@ async def complete(
 async def bring_forward(connection: Connection, ids: Sequence[int], *, after: timedelta) -> None:
     """Make completed tasks due now, but not sooner than this long after their last visit.
 
-    Tasks that another transaction has locked are skipped: they are visited, or changed, just now.
+    Tasks that another transaction has locked are skipped: they are being visited or changed.
     """
     await connection.execute(
         """

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays
+from forager.tasks.tracking_request import Terms
 
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A row to insert; None: the default, and no change where the URL is tracked already."""
-
     domain_id: int
     url: str
     url_hash: bytes
-    priority: int | None
-    every: timedelta | None
-    popularity: float | None
-    at: datetime | None = None
-    max_retries: int | None = None
-    render: str | None = None
+    # None: the default, and no change where the URL is tracked already
+    terms: Terms
 
 
 _TERMS = {
-    "url_hash": "bytea", "priority": "smallint", "every": "interval", "popularity": "float8",
-    "at": "timestamptz", "max_retries": "int", "render": "text",
+    "priority": "smallint", "every": "interval", "popularity": "float8", "at": "timestamptz",
+    "max_retries": "int", "render": "text",
 }  # fmt: skip
-_NEW = RowArrays("n", domain_id="bigint", url="text", **_TERMS)
-_NAMED = RowArrays("w", **_TERMS)
+_PATHS = {name: f"terms.{name}" for name in _TERMS}
+_NEW = RowArrays("n", domain_id="bigint", url="text", url_hash="bytea", **_TERMS)
+_NAMED = RowArrays("w", url_hash="bytea", **_TERMS)
 
 
 async def insert_tasks(
@@ -42,7 +38,7 @@ async def insert_tasks(
     max_retries: int,
     found_by: str,
 ) -> int:
-    """Rows for the URLs that have none, due then or now; how many. The order avoids deadlocks."""
+    """Insert tasks for URLs that have none, in an order that avoids deadlocks; returns how many."""
     cursor = await connection.execute(
         f"""
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
@@ -55,7 +51,7 @@ async def insert_tasks(
         ON CONFLICT (url_hash) DO NOTHING
         """,
         {
-            **_NEW.values(tasks),
+            **_NEW.values(tasks, **_PATHS),
             "due": due,
             "default_priority": default_priority,
             "default_retries": max_retries,
@@ -66,9 +62,9 @@ async def insert_tasks(
 
 
 async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
-    """Give known URLs the terms that were named; how many had others.
+    """Change the terms of known URLs; returns how many had others.
 
-    A new interval counts from the last visit, and forgets what was adapted.
+    A new interval counts from the last visit, and resets the adapted one.
     """
     cursor = await connection.execute(
         f"""
@@ -104,6 +100,6 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
           FROM wanted w
          WHERE t.id = w.id
         """,
-        _NAMED.values(tasks),
+        _NAMED.values(tasks, **_PATHS),
     )
     return cursor.rowcount

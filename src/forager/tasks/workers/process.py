@@ -23,12 +23,12 @@ log = get_logger("tasks")
 
 CONNECTIONS = 10
 
-# brings hints for as long as its context lasts
+# provides hints while its context is open
 Receive = Callable[[Settings, Hints], AbstractAsyncContextManager[object]]
 
 
 def main(receive: Receive | None = None) -> None:
-    """Work until asked to stop; with `receive`, on the tasks that it brings."""
+    """Run a worker until it is stopped; with `receive`, on the tasks that it provides."""
     assignment, settings, guardian = join_supervisor()
     uvloop.run(_run(assignment, settings, guardian, receive))
 

@@ -13,7 +13,7 @@ from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
 from forager.settings import Settings
 from forager.tasks.causes import message_key
-from forager.tasks.hints import tell
+from forager.tasks.hints import send_hints
 from forager.tasks.schedule import intervals_of
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
@@ -27,7 +27,7 @@ WORKER_DIED = "the process of the worker has died"
 
 
 class TaskRecovery:
-    """Any number of processes may run it; a task is recovered once."""
+    """Recovers tasks of dead workers; any number of processes may run it."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -43,7 +43,6 @@ class TaskRecovery:
         )
 
     async def run_once(self) -> list[RecoveredTask]:
-        """Recover the tasks of workers that are dead."""
         stale_after = self._settings.stale_after
         holders = await self._database.run(store.select_holders, stale_after=stale_after)
         dead = [h for h in holders if h.process is not None and has_died(h.process)]
@@ -62,19 +61,19 @@ class TaskRecovery:
         return await self._stale.check_twice(self.run_once, self._settings.heartbeat_interval)
 
     async def recover_worker(self, worker_id: UUID) -> list[RecoveredTask]:
-        """Take everything from one worker whose process has ended; its row goes too."""
+        """Recover the tasks of a worker whose process has ended, and delete its row."""
         return await self._recover(await self._holder(worker_id), WORKER_DIED)
 
     async def release_worker(self, worker_id: UUID, *, reason: str) -> None:
-        """The same, for an end that was not the fault of the tasks: none spends a retry."""
+        """Release the tasks of a worker that ended without their fault: none spends a retry."""
         async with self._database.transaction() as connection:
             given = await stages.give_back(connection, worker_id, reason=reason)
-            await tell(connection, self._settings, given)
+            await send_hints(connection, self._settings, given)
         holder = await self._holder(worker_id)
         await self._forget_workers(holder)
 
     async def _forget_workers(self, workers: Sequence[Holder]) -> None:
-        """Delete the rows of dead workers that hold nothing: this closes their segments, too."""
+        """Delete the rows of dead workers that hold no tasks; this also closes their segments."""
         async with self._database.transaction() as connection:
             holding = await store.select_holding(connection, [worker.id for worker in workers])
             free = [worker for worker in workers if worker.id not in holding]
@@ -91,9 +90,9 @@ class TaskRecovery:
     async def _recover(
         self, workers: Sequence[Holder], reason: str, *, stale_after: float | None = None
     ) -> list[RecoveredTask]:
-        """In chunks, and delete the workers only then: every held task must keep a known worker.
+        """Recover tasks in chunks, then delete the workers: every held task needs a known worker.
 
-        With `stale_after`, only from workers that are still silent; else from all.
+        With `stale_after`, only workers whose heartbeats are still stale.
         """
         recovered: list[RecoveredTask] = []
         while workers:
@@ -111,7 +110,7 @@ class TaskRecovery:
                 missed = [task.id for task in taken if task.status == "pending"]
                 every = await intervals_of(connection, missed, self._settings)
                 await store.schedule_next_visits(connection, every)
-                await tell(connection, self._settings, [task.id for task in taken])
+                await send_hints(connection, self._settings, [task.id for task in taken])
             recovered += taken
             LEASE_LOSSES.add("recovery", amount=len(taken))
             if len(taken) < CHUNK:

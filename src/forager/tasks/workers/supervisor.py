@@ -20,7 +20,7 @@ log = get_logger("tasks")
 
 MODULE = "forager.tasks"
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
-# a worker that ran for this long was well, and the next one starts without a longer delay
+# after this time the delay before the next start is reset
 WELL_AFTER = 60.0
 KILL_LIMIT = 5.0
 RECOVERY_INTERVAL = 1.0
@@ -29,8 +29,6 @@ UNRENEWED = "the row of the worker was not renewed in time"
 
 
 class WorkerProcess(SupervisedProcess):
-    """One worker for tasks; `module` is the program that it runs."""
-
     def __init__(
         self, worker_id: UUID, database_url: str, settings: Settings, module: str = MODULE
     ) -> None:
@@ -46,7 +44,7 @@ class WorkerProcess(SupervisedProcess):
 
 
 class TaskSupervisor:
-    """Keeps one worker for tasks running until it is stopped."""
+    """Keeps one worker process running."""
 
     def __init__(self, database: Database, settings: Settings, module: str = MODULE) -> None:
         self.worker: WorkerProcess | None = None
@@ -58,7 +56,7 @@ class TaskSupervisor:
         self._delay = FIRST_DELAY
 
     def stop(self) -> None:
-        """Request a graceful stop: the worker commits what it has and releases the rest."""
+        """Request a graceful stop: the worker commits its results and releases its other tasks."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -74,7 +72,7 @@ class TaskSupervisor:
                 self.worker.kill()
 
     async def _run_one(self) -> None:
-        """Start a worker, watch it to its end, and see to what it leaves behind."""
+        """Start a worker, wait for its end, and recover its tasks."""
         worker = self._start()
         if worker is not None:
             await _first_of(worker.exited, self._stopping)
@@ -106,12 +104,12 @@ class TaskSupervisor:
         worker.kill()
         await _first_of(worker.exited, timeout=KILL_LIMIT)
         if worker.exit_code != 0 and worker.exited.is_set():
-            # it had to be killed: others need not wait until they notice
+            # it was killed: others need not wait until its heartbeat is stale
             with contextlib.suppress(*TROUBLE):
                 await self._recovery.release_worker(worker.worker_id, reason=STOPPED)
 
     async def _recover(self, worker: WorkerProcess) -> None:
-        """Give its tasks back at once, or as soon as the database is reachable again."""
+        """Recover its tasks, as soon as the database is reachable."""
         outage = Outage(log, "tasks of the dead worker cannot be recovered yet")
         revival = Outage(log, "the embedded database does not start")
         while not self._stopping.is_set():

@@ -24,11 +24,11 @@ from forager.parsers.rollouts import Rollouts
 from forager.processes.control import Tick
 from forager.render.finding import find_browser
 from forager.settings import Settings
-from forager.tasks.hints import Hints, tell
+from forager.tasks.hints import Hints, send_hints
 from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.stages.download import Downloader
-from forager.tasks.stages.loop import Holdings
+from forager.tasks.stages.loop import TaskLeases
 from forager.tasks.stages.parse import ParseStage
 from forager.tasks.store import stages as store
 from forager.tasks.task import CHANNEL
@@ -36,16 +36,16 @@ from forager.tasks.task import CHANNEL
 log = get_logger("tasks")
 
 TROUBLE = (DatabaseUnavailable, DiskFull)
-# the database may be away or half open: no heartbeat takes longer than this
+# no heartbeat takes longer, even if the database is unreachable
 ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
 RELEASE_LIMIT = 3.0
 
 
 class TaskWorker:
-    """Downloads and parses until it is stopped. `on_renewed` is called when its row was renewed.
+    """Downloads and parses until it is stopped; `on_renewed` is called with every heartbeat.
 
-    With `hints` it works on what those name; otherwise on whatever waits.
+    With `hints` it works only on hinted tasks.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class TaskWorker:
         self._settings = settings
         self._worker_id = worker_id
         self._on_renewed = on_renewed
-        self._holdings = Holdings()
+        self._leases = TaskLeases()
         self._hints = hints
         self._unclaimed: list[int] = []
-        # one that others have given up for dead must not come back: its segments may be gone
+        # a worker that others consider dead must not return: its segments may be deleted
         self._registration = Registration(
             self._limited,
             worker_id,
@@ -80,11 +80,11 @@ class TaskWorker:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Request a graceful stop: what is fetched is committed, the rest is released."""
+        """Request a graceful stop: fetched pages are committed, other tasks are released."""
         self._stopping.set()
 
     def tick(self) -> Tick:
-        return self._holdings.tick()
+        return self._leases.tick()
 
     async def run(self) -> None:
         for broken in load_parsers(self._settings.parser_modules).broken:
@@ -105,8 +105,6 @@ class TaskWorker:
                 await self._renew()
                 return
             await asyncio.sleep(RETRY_INTERVAL)
-
-    # --- working ---------------------------------------------------------------------------
 
     async def _work(self, fetching: Fetching, pool: ReadingPool) -> None:
         parsing, downloading = self._stages(fetching, pool)
@@ -145,7 +143,7 @@ class TaskWorker:
             pool=pool,
             rollouts=rollouts,
             cache=cache,
-            holdings=self._holdings,
+            leases=self._leases,
             decisions=decisions,
             hints=None if self._hints is None else self._hints.of(Stage.PARSE),
         )
@@ -156,7 +154,7 @@ class TaskWorker:
             fetching=fetching,
             rollouts=rollouts,
             cache=cache,
-            holdings=self._holdings,
+            leases=self._leases,
             on_downloaded=parsing.wake,
             decisions=decisions,
             browser=TaskBrowser(self._settings, fetching),
@@ -174,10 +172,8 @@ class TaskWorker:
             work.append(ImageFetcher(self._database, self._settings, fetching).run())
         return work
 
-    # --- staying alive ---------------------------------------------------------------------
-
     async def _beat(self, parsing: ParseStage, downloading: Downloader) -> None:
-        """Renew this worker's row, and see that both sides agree on what it holds."""
+        """Renew the row of this worker, and compare the held tasks with the database."""
         while True:
             pause = self._settings.heartbeat_interval
             with self._outage:
@@ -190,13 +186,13 @@ class TaskWorker:
     async def _renew(self) -> None:
         asked_at = local_time()
         await self._registration.renew(stopping=self._stopping.is_set())
-        self._holdings.may_claim = self._registration.note is None
+        self._leases.may_claim = self._registration.note is None
         self._on_renewed(asked_at)
 
     async def _compare(self) -> list[int]:
-        """Give back what is ours by the table alone, or was stopped; the tasks we have lost."""
-        async with self._holdings.claiming:
-            known = self._holdings.leases()
+        """Release tasks that only the database assigns to this worker, or that were stopped."""
+        async with self._leases.claiming:
+            known = self._leases.held()
             async with self._limited.connection() as connection:
                 await store.give_back(
                     connection, self._worker_id, stopped_only=True, reason="it was stopped"
@@ -211,7 +207,7 @@ class TaskWorker:
                         ids=unknown,
                         reason="the answer to the claim was lost",
                     )
-                    await tell(connection, self._settings, unknown)
+                    await send_hints(connection, self._settings, unknown)
         return [id_ for id_, lease in known.items() if held.get(id_) != lease]
 
     async def _leave(self) -> None:
@@ -229,7 +225,7 @@ class TaskWorker:
             given = await store.give_back(
                 connection, self._worker_id, reason="the worker was stopped"
             )
-            await tell(connection, self._settings, [*given, *self._unclaimed])
+            await send_hints(connection, self._settings, [*given, *self._unclaimed])
             if given:
                 await store.notify_workers(connection)
             await archive_store.close_segments_of(connection, self._worker_id)

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
-from forager.analytics.clickhouse import ClickHouseAway
+from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.analytics.sync import sync
 from forager.api.limits import Slots, analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
@@ -29,7 +29,7 @@ async def show(visit: Operates) -> Page:
     found, trouble = None, None
     try:
         found = (await cached(visit, lambda: _found(visit, form))).answer
-    except (InvalidInput, NotFound, NotAllowed, ClickHouseAway) as error:
+    except (InvalidInput, NotFound, NotAllowed, ClickHouseUnavailable) as error:
         trouble = error
     return Page(
         "analytics.html",

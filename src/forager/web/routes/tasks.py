@@ -14,13 +14,12 @@ from forager.api.streams import response_file
 from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
-from forager.tasks.activity import SILENT_AFTER
 from forager.tasks.archived_page import visited_response
 from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, SILENT_AFTER
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted

@@ -1,4 +1,4 @@
-"""Statements about proxies."""
+"""SQL of proxies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.fetch.proxies.record import ProxyRecord, SealedProxy, Tally
 
 _SEALED: LiteralString = """
@@ -22,17 +22,9 @@ _RECORD: LiteralString = """
     next_probe_at, region, cost_amount, cost_unit, cost_currency, created_at
 """
 
-# What a change may name, and the column it goes to.
-_SETTABLE: dict[str, LiteralString] = {
-    "region": "region",
-    "cost_amount": "cost_amount",
-    "cost_unit": "cost_unit",
-    "cost_currency": "cost_currency",
-}
-
-# A proxy whose slots for this domain are free comes before one that must wait; then the one
-# that rested longest. The looks of `seen` are compared again once the row is locked: a proxy
-# that another process picked between the two is not picked twice.
+# A proxy with a free slot for this domain comes before one that must wait; then the least recently
+# used one. `last_used_at` is compared again once the row is locked, so that a proxy that another
+# process has picked meanwhile is not picked twice.
 _SEEN: LiteralString = """
     WITH applied AS (
         SELECT id FROM domains
@@ -47,7 +39,7 @@ _SEEN: LiteralString = """
            AND (p.region IS NULL OR p.region = %(region)s)
     )
 """
-# a slow proxy has to rest for as long as its answers take, so that it gets fewer requests
+# a slow proxy pauses for its response time, so that it gets fewer requests
 _TURN: LiteralString = (
     "seen.last_used_at + coalesce(p.avg_response_time_ms, 0) * interval '1 millisecond'"
 )
@@ -62,7 +54,7 @@ _UNPICKED: LiteralString = f"""
     )
 """
 # Without a lock: a transaction that finds its row changed would continue with the next, hold both
-# and then wait for another that locks them in the order of their ids.
+# locks, and could deadlock with another that locks rows by id.
 _ANY: LiteralString = f"""
     chosen AS (
         SELECT p.id
@@ -78,9 +70,14 @@ _USE: LiteralString = f"""
     RETURNING {_SEALED}
 """
 
+# seconds before the first probe, doubling up to an hour
 _PROBE_DELAY: LiteralString = """
-    make_interval(secs => least(%(first)s * power(2, least(p.probe_attempts, 30)), %(longest)s))
+    make_interval(secs => least(30 * power(2, least(p.probe_attempts, 30)), 3600))
 """
+_TALLIES = RowArrays(
+    "t", id="bigint", successes="int", failures="int", run="int", response_ms="float8",
+    reason="text",
+)  # fmt: skip
 
 
 async def upsert_proxy(
@@ -93,7 +90,7 @@ async def upsert_proxy(
     password: bytes | None,
     allow_private: bool,
 ) -> tuple[int, bool]:
-    """The proxy's id, and whether it is new; a known one gets the new password, and a probe."""
+    """The id, and whether the proxy is new; a known one gets the new password and a probe."""
     cursor = await connection.execute(
         """
         INSERT INTO proxies AS p (proxy_protocol, proxy_url, proxy_port, proxy_username,
@@ -123,7 +120,7 @@ async def pick(
     region: str | None,
     shared: bool,
 ) -> SealedProxy | None:
-    """The least recently used proxy; unless `shared`, one that no other process picks now."""
+    """The least recently used proxy; unless `shared`, one that no other process has picked."""
     return await Rows(connection, SealedProxy).first(
         f"{_SEEN}, {_ANY if shared else _UNPICKED} {_USE}",
         {
@@ -138,18 +135,14 @@ async def pick(
 async def add_outcomes(
     connection: Connection, tallies: Mapping[int, Tally], *, weight: int
 ) -> None:
-    """Add what happened to the counters; the average leans on the last `weight` successes."""
-    told = sorted(tallies.items())
+    """Add to the counters; the average covers about the last `weight` successes."""
     await connection.execute(
-        """
-        WITH told AS (
-            SELECT *
-              FROM unnest(%(ids)s::bigint[], %(successes)s::int[], %(failures)s::int[],
-                          %(runs)s::int[], %(ms)s::float8[], %(reasons)s::text[])
-                AS t (id, successes, failures, run, ms, reason)
+        f"""
+        WITH counted AS (
+            SELECT * FROM {_TALLIES}
         ), held AS (
             -- in one order, so that two writers cannot wait for each other
-            SELECT p.id FROM proxies p JOIN told USING (id) ORDER BY p.id
+            SELECT p.id FROM proxies p JOIN counted USING (id) ORDER BY p.id
                FOR NO KEY UPDATE OF p
         )
         UPDATE proxies p
@@ -160,38 +153,24 @@ async def add_outcomes(
                probe_attempts = CASE WHEN t.successes > 0 THEN 0 ELSE p.probe_attempts END,
                avg_response_time_ms = CASE WHEN t.successes > 0
                    THEN (coalesce(p.avg_response_time_ms, 0) * least(p.success_count, %(weight)s)
-                         + t.ms) / (least(p.success_count, %(weight)s) + t.successes)
+                         + t.response_ms) / (least(p.success_count, %(weight)s) + t.successes)
                    ELSE p.avg_response_time_ms END,
                last_success_at = CASE WHEN t.successes > 0 THEN now() ELSE p.last_success_at END,
                last_failure_at = CASE WHEN t.failures > 0 THEN now() ELSE p.last_failure_at END,
                last_failure_reason = coalesce(t.reason, p.last_failure_reason)
-          FROM told t JOIN held ON held.id = t.id
+          FROM counted t JOIN held ON held.id = t.id
          WHERE p.id = t.id
         """,
-        {
-            "ids": [proxy_id for proxy_id, _ in told],
-            "successes": [tally.successes for _, tally in told],
-            "failures": [tally.failures for _, tally in told],
-            "runs": [tally.run for _, tally in told],
-            "ms": [tally.response_ms for _, tally in told],
-            "reasons": [tally.reason for _, tally in told],
-            "weight": weight,
-        },
+        {**_TALLIES.values(tallies.values(), id=list(tallies)), "weight": weight},
     )
 
 
 async def disable_failing(
-    connection: Connection,
-    ids: Sequence[int],
-    *,
-    allowed: int,
-    quiet: float,
-    first: float,
-    longest: float,
+    connection: Connection, ids: Sequence[int], *, allowed: int, quiet: float
 ) -> list[ProxyRecord]:
-    """Turn off those with more failures in a row than allowed and no success for `quiet` seconds.
+    """Disable those with more failures in a row than allowed and no success for `quiet` seconds.
 
-    A probe turns them on again.
+    A probe enables them again.
     """
     return await Rows(connection, ProxyRecord).all(
         f"""
@@ -206,20 +185,14 @@ async def disable_failing(
            AND coalesce(p.last_success_at, '-infinity') <= now() - %(quiet)s * interval '1 second'
         RETURNING {_RECORD}
         """,
-        {
-            "ids": list(ids),
-            "allowed": allowed,
-            "quiet": quiet,
-            "first": first,
-            "longest": longest,
-        },
+        {"ids": list(ids), "allowed": allowed, "quiet": quiet},
     )
 
 
 async def claim_probes(
-    connection: Connection, *, limit: int, first: float, longest: float, region: str | None
+    connection: Connection, *, limit: int, region: str | None
 ) -> list[SealedProxy]:
-    """Failing proxies whose probe is due; the next one is set at once, later each time."""
+    """Failing proxies whose probe is due; the next one is scheduled with backoff."""
     return await Rows(connection, SealedProxy).all(
         f"""
         WITH due AS (
@@ -235,12 +208,12 @@ async def claim_probes(
          WHERE p.id = due.id
         RETURNING {_SEALED}
         """,
-        {"limit": limit, "first": first, "longest": longest, "region": region},
+        {"limit": limit, "region": region},
     )
 
 
 async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
-    """Turn a failing proxy on again; not one that a person has disabled meanwhile."""
+    """Enable a failing proxy again, unless it was disabled by hand meanwhile."""
     cursor = await connection.execute(
         """
         UPDATE proxies
@@ -261,7 +234,7 @@ async def note_failed_probe(connection: Connection, proxy_id: int, reason: str) 
 
 
 async def enable_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | None:
-    """Turn on, with no failure remembered against it."""
+    """Enable a proxy, and reset its failures."""
     return await Rows(connection, ProxyRecord).first(
         f"""
         UPDATE proxies
@@ -275,7 +248,7 @@ async def enable_proxy(connection: Connection, proxy_id: int) -> ProxyRecord | N
 
 
 async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> ProxyRecord | None:
-    """Turn off until a person turns it on: no probe brings it back."""
+    """Disable a proxy by hand: no probe enables it."""
     return await Rows(connection, ProxyRecord).first(
         f"""
         UPDATE proxies
@@ -288,15 +261,12 @@ async def disable_proxy(connection: Connection, proxy_id: int, reason: str) -> P
 
 
 async def update_proxy(
-    connection: Connection, proxy_id: int, changes: Mapping[str, Any]
+    connection: Connection, proxy_id: int, columns: Mapping[str, Any]
 ) -> ProxyRecord | None:
-    """Set what is named in `changes`."""
-    assignments: LiteralString = ", ".join(
-        [*(f"{_SETTABLE[name]} = %({name})s" for name in changes), "updated_at = now()"]
-    )
+    assignments = ", ".join([*(f"{name} = %({name})s" for name in columns), "updated_at = now()"])
     return await Rows(connection, ProxyRecord).first(
         f"UPDATE proxies SET {assignments} WHERE id = %(id)s RETURNING {_RECORD}",
-        {**changes, "id": proxy_id},
+        {**columns, "id": proxy_id},
     )
 
 

@@ -1,4 +1,4 @@
-"""The SQL of what went through proxies: added up by day, domain and proxy."""
+"""SQL of the traffic of proxies, added up by day, domain and proxy."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import RowArrays, Rows, Values
+from forager.fetch.proxies.record import cost_of, shown_address
 
 
 @dataclass(frozen=True, slots=True)
 class NewUsage:
-    """`names`: the host, and the domains above it; it counts for the nearest that has a row."""
+    """`names`: the host and its parent domains; the traffic counts for the nearest with a row."""
 
-    names: tuple[str, ...]
+    names: str
     proxy_id: int
     requests: int
     bytes: int
 
 
+_NEW = RowArrays("n", names="text", proxy_id="bigint", requests="bigint", bytes="bigint")
+
+
 @dataclass(frozen=True, slots=True)
-class DomainUsage:
-    """The traffic of one domain through one proxy, with the price of the proxy."""
+class CostLine:
+    """The traffic of one domain through one proxy; its cost is None without a known price."""
 
     domain: str
     proxy_id: int
@@ -37,8 +41,17 @@ class DomainUsage:
     bytes: int
     cost_amount: Decimal | None
     cost_unit: str | None
-    cost_currency: str | None
+    currency: str | None
     cost: Decimal | None
+
+    @property
+    def proxy(self) -> str:
+        return shown_address(self.scheme, self.host, self.port, self.username, self.has_password)
+
+    @property
+    def price(self) -> str | None:
+        price = cost_of(self.cost_amount, self.cost_unit, self.currency)
+        return None if price is None else str(price)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +82,13 @@ _COST: LiteralString = """
 
 
 async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
-    """Add to the counts of today; those of a proxy that was removed meanwhile are dropped."""
+    """Add to the counts of today; those of removed proxies are dropped."""
     await connection.execute(
-        """
-        WITH told AS (
+        f"""
+        WITH counted AS (
             SELECT coalesce(covering.domain_name, split_part(n.names, ' ', 1)) AS domain_name,
                    n.proxy_id, sum(n.requests) AS requests, sum(n.bytes) AS bytes
-              FROM unnest(%(names)s::text[], %(proxies)s::bigint[], %(requests)s::bigint[],
-                          %(bytes)s::bigint[]) AS n (names, proxy_id, requests, bytes)
+              FROM {_NEW}
               LEFT JOIN LATERAL (
                    SELECT d.domain_name
                      FROM domains d
@@ -88,13 +100,13 @@ async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
         ), kept AS MATERIALIZED (
             SELECT p.id
               FROM proxies p
-             WHERE p.id IN (SELECT proxy_id FROM told)
+             WHERE p.id IN (SELECT proxy_id FROM counted)
              ORDER BY p.id
                FOR KEY SHARE
         )
         INSERT INTO proxy_usage AS u (day, domain_name, proxy_id, requests, bytes)
         SELECT (now() AT TIME ZONE 'UTC')::date, t.domain_name, t.proxy_id, t.requests, t.bytes
-          FROM told t JOIN kept ON kept.id = t.proxy_id
+          FROM counted t JOIN kept ON kept.id = t.proxy_id
          -- in one order, so that two writers cannot wait for each other
          ORDER BY t.domain_name, t.proxy_id
             ON CONFLICT (day, domain_name, proxy_id) DO UPDATE
@@ -102,33 +114,25 @@ async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
                bytes = u.bytes + excluded.bytes,
                updated_at = now()
         """,
-        {
-            "names": [" ".join(row.names) for row in rows],
-            "proxies": [row.proxy_id for row in rows],
-            "requests": [row.requests for row in rows],
-            "bytes": [row.bytes for row in rows],
-        },
+        _NEW.values(rows),
     )
 
 
 async def select_today(connection: Connection) -> date:
-    cursor = await connection.execute("SELECT (now() AT TIME ZONE 'UTC')::date")
-    row = await cursor.fetchone()
-    assert row is not None
-    today: date = row[0]
+    today: date = await Values(connection).one("SELECT (now() AT TIME ZONE 'UTC')::date")
     return today
 
 
 async def select_usage(
     connection: Connection, *, first: date, domain: str | None, limit: int
-) -> list[DomainUsage]:
+) -> list[CostLine]:
     """Usage since a day by domain and proxy, the most expensive lines first."""
-    return await Rows(connection, DomainUsage).all(
+    return await Rows(connection, CostLine).all(
         f"""
         SELECT u.domain, u.proxy_id, p.proxy_protocol AS scheme, p.proxy_url AS host,
                p.proxy_port AS port, p.proxy_username AS username,
                p.proxy_password IS NOT NULL AS has_password, u.requests, u.bytes,
-               p.cost_amount, p.cost_unit, p.cost_currency, {_COST} AS cost
+               p.cost_amount, p.cost_unit, p.cost_currency AS currency, {_COST} AS cost
           FROM ({_USED}) AS u
           JOIN proxies p ON p.id = u.proxy_id
          ORDER BY cost DESC NULLS LAST, u.bytes DESC, u.requests DESC, u.domain, u.proxy_id

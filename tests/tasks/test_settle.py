@@ -8,7 +8,7 @@ import pytest
 
 from forager.errors import DiskFull
 from forager.tasks.stages import settle
-from forager.tasks.stages.settle import patiently, waits_for_storage
+from forager.tasks.stages.settle import is_waiting_for_storage, retry_until_stored
 
 
 async def test_a_write_that_waits_for_space_counts_as_waiting(
@@ -22,10 +22,10 @@ async def test_a_write_that_waits_for_space_counts_as_waiting(
             raise DiskFull("no space left")
         return "written"
 
-    writing = asyncio.create_task(patiently(write))
+    writing = asyncio.create_task(retry_until_stored(write))
     async with asyncio.timeout(60):
-        while not waits_for_storage():
+        while not is_waiting_for_storage():
             await asyncio.sleep(0)
         has_space.set()
         assert await writing == "written"
-    assert not waits_for_storage()
+    assert not is_waiting_for_storage()
