@@ -151,8 +151,8 @@ class Engine:
         ledger = self._state.ledger
         if ledger.pages:
             return False
-        reasons = ledger.reasons.get(CARRIED_OVER, {})
-        unreachable = reasons.get(ErrorKind.NETWORK, 0) == ledger.carried_over
+        reasons = ledger.reasons.get(CARRIED_OVER, Counter())
+        unreachable = reasons[ErrorKind.NETWORK] == ledger.carried_over
         return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
 
     def _bytes_fetched(self) -> int:
