@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -35,6 +36,11 @@ from forager.documents.export import (
     export_parts,
     job_export,
     open_export,
+)
+from forager.documents.search.store import (
+    SearchedGeneration,
+    select_published,
+    source_exists,
 )
 from forager.documents.sources import get_source
 from forager.errors import InvalidInput, NotFound
@@ -143,6 +149,8 @@ async def pages_of(
     try:
         await get_source(database, name)
     except NotFound:
+        if labeled := await database.run(select_published, name, None):
+            return await open_export(database, _only_version(name, labeled), number)
         if not may_be_job_id(name):
             raise
     else:
@@ -157,6 +165,29 @@ async def pages_of(
     if number is not None:
         raise InvalidInput("--generation is for a source: a job builds one generation")
     return await job_export(database, job_id)
+
+
+def _only_version(name: str, versions: Sequence[SearchedGeneration]) -> str:
+    if len(versions) > 1:
+        known = ", ".join(sorted(each.source_id for each in versions))
+        raise InvalidInput(f"{name} has several versions: {known}", hint="Name one of them.")
+    return versions[0].source_id
+
+
+async def _job_of(here: CommandContext, name: str) -> UUID:
+    try:
+        return await Queue(here.database, here.settings).resolve(name)
+    except (InvalidInput, NotFound):
+        if not await here.database.run(source_exists, name, None):
+            raise
+    raise InvalidInput(
+        f"{name} is a source, and this format exports a job",
+        hint=Hint(
+            "{} exports its pages; {} lists its jobs.",
+            action("export", name, format="markdown"),
+            action("jobs list", source=name),
+        ),
+    )
 
 
 def _job_writer(
@@ -178,7 +209,7 @@ def _job_writer(
 
     async def write(here: CommandContext) -> str:
         queue = Queue(here.database, here.settings)
-        job_id = await queue.resolve(job)
+        job_id = await _job_of(here, job)
         if (await queue.get(job_id)).status not in FINISHED:
             note("The job is not finished: only URLs that are settled now are exported.")
         storage = archive_options(here.settings).open()

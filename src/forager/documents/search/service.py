@@ -121,6 +121,7 @@ async def _search(
         total=len(pages),
         capped=found.capped,
         next_cursor=None if is_last else encode_cursor((ids, end), *_question(request)),
+        offset=offset,
         took=0,
         note=_note(query, searched, found, shown),
         suggestion=found.suggestion,
