@@ -18,6 +18,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.outages import TROUBLE
 from forager.errors import DatabaseUnavailable
+from forager.processes.identity import has_died
 from forager.services import store
 from forager.services.service import Service
 from forager.services.status import ProcessIdentity, ServiceStatus
@@ -94,7 +95,7 @@ async def list_service_processes(database: Database, settings: Settings) -> list
             pid=row.pid,
             started_at=row.started_at,
             last_seen=row.last_seen,
-            is_gone=row.is_stale,
+            is_gone=row.is_stale or (row.process is not None and has_died(row.process)),
             services=_STATUSES.validate_python(row.services),
         )
         for row in rows
