@@ -1,4 +1,4 @@
-"""`forager archive` and `forager export`, as somebody at a prompt uses them."""
+"""`forager archive` and `forager export`, as used at a prompt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("command_line")
 
 @pytest.fixture
 def refs(database_url: str, settings: Settings) -> list[ArchiveRef]:
-    """Three pages of a finished job; the commands have event loops of their own."""
+    """Three pages of a finished job; the commands run in separate event loops."""
 
     async def crawl() -> list[ArchiveRef]:
         async with Database(database_url) as database:

@@ -113,7 +113,7 @@ def test_a_collector_that_does_not_answer_holds_nobody_up(
 
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        monkeypatch.setattr(tracing, "FAREWELL_LIMIT", 0.1)
+        monkeypatch.setattr(tracing, "SHUTDOWN_LIMIT", 0.1)
         with tracing.tracing(Settings(traces_url=url), "test"), tracing.span("lost"):
             pass
         left = [thread for thread in threading.enumerate() if thread.name == "last traces"]

@@ -31,7 +31,7 @@ async def test_what_is_typed_is_only_text(visitor: Visitor) -> None:
         assert "<script>alert" not in page.text
 
 
-async def test_a_server_that_is_away_is_told(
+async def test_an_unreachable_server_is_reported(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def analyse(*_: object, **__: int) -> Answer:

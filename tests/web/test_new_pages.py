@@ -68,7 +68,7 @@ def event(kind: str, payload: dict[str, Any]) -> EventRow:
         ("of.the_future", {"what": "ever"}, ""),
     ],
 )  # fmt: skip
-def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
+def test_events_are_described_in_one_line(kind: str, payload: dict[str, Any], words: str) -> None:
     assert summary_of(event(kind, payload)) == words
 
 
@@ -291,7 +291,7 @@ async def test_a_url_is_explained_to_a_person(visitor: Visitor, queue: Queue) ->
         assert "<script>alert" not in refused.text
 
 
-async def test_the_job_of_somebody_else_explains_nothing(
+async def test_the_job_of_another_owner_explains_nothing(
     visitor: Visitor, database: Database, queue: Queue
 ) -> None:
     job = (await queue.enqueue(NewJob(kind="crawl", payload={"urls": [URL]}))).job

@@ -214,17 +214,15 @@ def _of_known(error: Exception, status: int, title: str, show: Render) -> Proble
         error.message,
         fix=_fix(error, show),
         errors=error.fields if isinstance(error, InvalidFields) else None,
-        quota=_use(error) if isinstance(error, QuotaExceeded) else None,
+        quota=QuotaUse(what=error.what, used=error.used, limit=error.limit)
+        if isinstance(error, QuotaExceeded)
+        else None,
         retry_after=error.retry_after if isinstance(error, NotYet) else None,
     )
 
 
 def _fix(error: ForagerError, show: Render) -> str | None:
     return None if error.hint is None else render(error.hint, show)
-
-
-def _use(error: QuotaExceeded) -> QuotaUse:
-    return QuotaUse(what=error.what, used=error.used, limit=error.limit)
 
 
 def _of_http(error: HTTPException) -> Problem:

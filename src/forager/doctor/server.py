@@ -83,7 +83,7 @@ async def check_pool(database: Database, _settings: Settings) -> Check:
     if "0" in row:
         return warn(
             "pool",
-            "PgBouncer, but statements there may run for ever",
+            "PgBouncer, but statements have no time limit",
             "Set connect_query in its configuration: see docs/howto/run-with-pgbouncer.md.",
         )
     return ok("pool", f"PgBouncer; statements end after {row[0]}, waits for locks after {row[1]}")
@@ -146,7 +146,7 @@ async def check_notifications(database: Database, _settings: Settings) -> Check:
 
 
 FEW_LEFT = 0.8
-# of a table, before autovacuum must be said to fall behind: its own default is a fifth
+# dead rows of a table above which autovacuum falls behind; it starts at a fifth by default
 MUCH_DEAD = 50_000
 DEAD_SHARE = 1.0
 LONG_TRANSACTION = 600.0
@@ -235,7 +235,7 @@ def _fed(backlogs: list[Backlog]) -> Check:
         return warn(
             "search",
             f"{finding}, {refused} were refused by the search engine",
-            "The column last_error of the outbox says why. PostgreSQL finds these rows instead.",
+            "See the column last_error of the outbox. PostgreSQL finds these rows instead.",
         )
     if waiting and seconds > LONG:
         return warn(

@@ -1,4 +1,4 @@
-"""How the archive's answers look, to people and to programs."""
+"""Output of `forager archive`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Audit:
 
     @property
     def failed(self) -> bool:
-        """Something that was promised is lost, whether or not rows still promise it."""
+        """Whether a response that rows refer to, or referred to before a repair, is lost."""
         return any(not finding.ok for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def show_sample(looks: Sequence[Look]) -> None:
     broken = [look for look in looks if look.problem]
     for look in broken:
         say(f"{look.ref}: {look.problem}", "red")
-    note(f"{counted(len(looks), 'record')} read, {len(broken)} of them in vain.")
+    note(f"{counted(len(looks), 'record')} read, {len(broken)} of them unreadable.")
 
 
 def sample_as_json(looks: Sequence[Look]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def show_pruning(pruning: Pruning) -> None:
     for deletion in done.spared if done else []:
         note(f"spared, as it is in use now: {deletion.segment.name}")
     for orphan in pruning.orphans:
-        say(f"{orphan.name} ({size_in_words(orphan.size)}): the database knows nothing of it")
+        say(f"{orphan.name} ({size_in_words(orphan.size)}): unknown to the database")
     freed = [d.segment.size for d in deleted] + [orphan.size for orphan in pruning.orphans]
     size = size_in_words(sum(freed))
     verb = "would be deleted" if done is None else "deleted"
@@ -182,7 +182,7 @@ def loss_question(losses: Sequence[Deletion]) -> str:
 
 def orphan_question(orphans: Sequence[StoredSegment]) -> str:
     size = size_in_words(sum(orphan.size for orphan in orphans))
-    return f"Delete {counted(len(orphans), 'file')} ({size}) that this database knows nothing of?"
+    return f"Delete {counted(len(orphans), 'file')} ({size}) that are unknown to this database?"
 
 
 def _deletion_in_words(deletion: Deletion) -> str:
