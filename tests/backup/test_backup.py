@@ -136,8 +136,8 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     assert checked["ok"]
     well = {item["name"]: item["level"] for item in checked["items"]}
     assert (well["archive"], well["schema"]) == ("ok", "ok")
-    found = {item["name"]: item["finding"] for item in checked["items"]}
-    assert found["workers"].startswith("0 for jobs, 0 for tasks"), "the dump had one"
+    findings = {item["name"]: item["finding"] for item in checked["items"]}
+    assert findings["workers"].startswith("0 for jobs, 0 for tasks"), "the dump had one"
     before = site.hits
     site.release()
     await asyncio.to_thread(typed, new, FORAGER, "resume", str(job_id))

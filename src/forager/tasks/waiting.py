@@ -87,6 +87,12 @@ def _why_pending(task: Task, around: Surroundings) -> str | Hint:
         return "its time has not come"
     if is_silent(around.ticked_at, around.now):
         return Hint("due, but no scheduler runs: {} or {}", action("up"), action("scheduler"))
+    if around.blocked_until is not None and task.domain_alarm is not None:
+        return Hint(
+            "due, but Forager has paused its domain (alarm: {}): {}",
+            task.domain_alarm,
+            action("domains resolve", task.domain),
+        )
     if around.blocked_until is not None:
         return "due, but its host asked to be left alone for a while"
     return _waits_for_budget(around)
