@@ -118,7 +118,7 @@ def _read_once(pages: Sequence[Page]) -> dict[str, float]:
         clock.charge("whole reading")
         pack_document(document_of(reading))
         clock.charge(NAMES)
-        extractor.answer(_request(page), page.body)
+        extractor.extract(_request(page), page.body)
         clock.charge("whole answer")
     return _by_difference(clock.spent)
 

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
-from forager.settings.shown import shown_settings
+from forager.settings.loading import shown_settings
 
 
 @pytest.fixture(autouse=True)

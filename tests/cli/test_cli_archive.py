@@ -81,11 +81,11 @@ def test_list_and_show(refs: list[ArchiveRef]) -> None:
 def test_a_cut_list_says_so(refs: list[ArchiveRef], database_url: str) -> None:
     change(
         database_url,
-        "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.gz', 1)"
+        "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.zst', 1)"
         " RETURNING name",
     )
     listed = answer(forager("archive", "list", "--limit", 1, "--json"))
-    assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.gz"
+    assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.zst"
     rest = answer(forager("archive", "list", "--cursor", listed["next_cursor"], "--json"))
     assert [item["name"] for item in rest["items"]] == [refs[0].segment]
     assert "--cursor" in forager("archive", "list", "--limit", 1).err

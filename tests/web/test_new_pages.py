@@ -19,9 +19,8 @@ from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
 from forager.jobs import history as timeline
 from forager.jobs.history import list_moves
-from forager.jobs.job import NewJob
+from forager.jobs.job import NewJob, TimelineRow
 from forager.jobs.queue import Queue
-from forager.jobs.store.reads import TimelineRow
 from forager.jobs.workers import Registration
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from hashlib import sha256
+from operator import attrgetter
 
 import orjson
 
@@ -13,9 +13,11 @@ from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
 from forager.extract.simhash import simhash
 
+_SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent")
+
 
 def document_of(reading: Reading, digest: str = "") -> Document:
-    """What a page says. One that says nothing is a page all the same, with its title."""
+    """The content of a page; a page without content has a document with its title."""
     if reading.document is not None:
         return reading.document
     facts = reading.facts
@@ -32,7 +34,7 @@ def document_of(reading: Reading, digest: str = "") -> Document:
 
 
 def pack_document(document: Document) -> bytes:
-    """As bytes for another process. Identifiers are looked for here, beside the parsing."""
+    """Encode a document for another process. Identifiers are extracted here, in parallel."""
     names = section_names(document.title, document.sections)
     return orjson.dumps(
         {
@@ -40,21 +42,10 @@ def pack_document(document: Document) -> bytes:
             "language": document.language,
             "content_hash": document.content_hash.hex(),
             "extractor_version": document.extractor_version,
-            "sections": [_section(section) for section in document.sections],
+            "sections": [_SECTION(section) for section in document.sections],
             "names": [(each.heading, each.section, each.kind) for each in names],
             "simhash": simhash(document.markdown),
         }
-    )
-
-
-def _section(section: Section) -> Sequence[object]:
-    return (
-        section.heading,
-        section.level,
-        section.anchor,
-        section.content,
-        section.position,
-        section.parent,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forager.jobs.workers import list_workers, running_jobs
 from forager.services.report import list_service_processes
 from forager.settings import config_file
-from forager.settings.shown import setting_words, shown_settings
+from forager.settings.loading import setting_words, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
