@@ -11,6 +11,7 @@ from forager.db.ids import new_id
 from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Product
 from forager.parsers.pattern import GENERIC_VERSION
+from forager.products.service import list_products
 from forager.settings import Settings
 from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
 from forager.tasks.causes import Cause
@@ -137,6 +138,8 @@ async def test_a_page_that_never_existed_is_a_dead_letter_at_once(market: Market
 async def test_discontinued_needs_several_visits_over_time(market: Market) -> None:
     [task] = await market.open(1)
     assert await market.visit([task]) == [Outcome.MISSED]
+    [listed] = (await list_products(market.tasks.database)).items
+    assert listed.failing_since is not None, "it is shown, before it is discontinued"
     await market.later(hours=2)
     # something else in between starts the count again
     await market.visit([task], 500, ErrorKind.HTTP_SERVER)
