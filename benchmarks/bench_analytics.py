@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.analytics.answers import answer, ask_chdb, list_queries, sources_of
+from forager.analytics.answers import answer, list_queries, query_chdb, sources_of
 from forager.analytics.lake import lake_folder, read_manifest
 from forager.analytics.sync import sync
 from forager.db import schema
@@ -76,7 +76,7 @@ async def measure(url: str, home: Path, rows: int) -> list[list[str]]:
         manifest = read_manifest(lake_folder(settings))
         assert manifest is not None
         source = sources_of(manifest)["price_history"]
-        found = await ask_chdb(f"SELECT toString(count()) FROM {source}", lake_folder(settings))
+        found = await query_chdb(f"SELECT toString(count()) FROM {source}", lake_folder(settings))
         assert found["data"] == [[str(rows)]]
         note(f"{rows:,} price rows from PostgreSQL to chdb, counted there", began)
         assert done.rows["price_history"] == rows

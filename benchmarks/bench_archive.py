@@ -52,16 +52,12 @@ async def no_register(segment: str) -> None:
     """The row is the database's cost, not the archive's."""
 
 
-async def write(
-    folder: Path, bodies: list[bytes], pages: int, batch: int, codec: Codec
-) -> list[ArchiveRef]:
-    writer = ArchiveWriter(open_storage(folder), "bench", 1, no_register, codec=codec)
+async def write(folder: Path, bodies: list[bytes], pages: int, batch: int) -> list[ArchiveRef]:
+    writer = ArchiveWriter(open_storage(folder), "bench", 1, no_register)
     refs: list[ArchiveRef] = []
     for start in range(0, pages, batch):
         numbers = range(start, min(start + batch, pages))
-        refs += await writer.write(
-            [pack(response(n, bodies[n % len(bodies)]), codec) for n in numbers]
-        )
+        refs += await writer.write([pack(response(n, bodies[n % len(bodies)])) for n in numbers])
     await writer.close()
     return refs
 
@@ -101,12 +97,12 @@ def build_cost(body: bytes) -> None:
     print()
 
 
-def run(bodies: list[bytes], pages: int, batch: int, codec: Codec) -> None:
+def run(bodies: list[bytes], pages: int, batch: int) -> None:
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         refs: list[ArchiveRef] = []
         wall, cpu = time.perf_counter(), time.process_time()
-        refs = asyncio.run(write(folder, bodies, pages, batch, codec))
+        refs = asyncio.run(write(folder, bodies, pages, batch))
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         raw = sum(len(bodies[n % len(bodies)]) for n in range(pages))
         stored = sum(ref.length for ref in refs)
@@ -115,7 +111,7 @@ def run(bodies: list[bytes], pages: int, batch: int, codec: Codec) -> None:
         scanning = timed(lambda: asyncio.run(scan(folder, refs[0].segment)))
         in_first = sum(ref.segment == refs[0].segment for ref in refs)
         print(
-            f"{codec.value}, sync every {batch}: {pages / wall:,.0f} records/s written "
+            f"sync every {batch}: {pages / wall:,.0f} records/s written "
             f"({cpu / pages * 1e6:.0f} us CPU each), {raw / stored:.2f}x smaller, "
             f"{reading * 1e3:.3f} ms per random read, {in_first / scanning:,.0f} records/s scanned"
         )
@@ -172,8 +168,7 @@ def main() -> None:
     total = sum(map(len, bodies))
     print(f"{len(bodies)} pages, {total / len(bodies):,.0f} bytes on average")
     build_cost(min(bodies, key=lambda body: abs(len(body) - 15_000)))
-    for codec in Codec:
-        run(bodies, options.pages, options.batch, codec)
+    run(bodies, options.pages, options.batch)
     for packing in (pack_in_thread, pack_at_once, pack_one_by_one):
         asyncio.run(stalls(bodies, options.batch, packing))
 

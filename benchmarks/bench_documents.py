@@ -41,7 +41,7 @@ from forager.extract.document import EXTRACTOR_VERSION, extract_reading
 from forager.extract.keys import url_key
 from forager.extract.markdown.convert import Converter
 from forager.extract.markdown.phrasing import Links
-from forager.extract.markdown.tokens import tokenise
+from forager.extract.markdown.tokens import tokenize
 from forager.extract.page import read_page
 from forager.extract.sections import build_sections, join_parts
 from forager.jobs.context import JobContext
@@ -74,7 +74,7 @@ def read_pages(folder: Path, most: int) -> list[Page]:
 
 FACTS = "facts: decode, parse, links, metadata"
 SERIALISE = "serialize the body"
-TOKENS = "tags and texts (tokenise)"
+TOKENS = "tags and texts (tokenize)"
 MAIN = "main element"
 MARKDOWN = "markdown"
 SECTIONS = "sections and hash"
@@ -118,7 +118,7 @@ def _read_once(pages: Sequence[Page]) -> dict[str, float]:
         clock.charge("whole reading")
         pack_document(document_of(reading))
         clock.charge(NAMES)
-        extractor.answer(_request(page), page.body)
+        extractor.extract(_request(page), page.body)
         clock.charge("whole answer")
     return _by_difference(clock.spent)
 
@@ -126,7 +126,7 @@ def _read_once(pages: Sequence[Page]) -> dict[str, float]:
 def _convert(html: str, url: str, clock: _Clock) -> None:
     if not html:
         return
-    tokens = tokenise(html)
+    tokens = tokenize(html)
     clock.charge(TOKENS)
     main = choose_main(tokens)
     clock.charge(MAIN)
@@ -213,7 +213,7 @@ def new_pages(pages: Sequence[Page], *, changed: int = 0) -> list[NewPage]:
         document = unpack_document(pack_document(document_of(reading)))
         found.append(
             NewPage(
-                url=page.url, key=url_key(page.url), document=document, names=document.names,
+                url=page.url, key=url_key(page.url), document=document,
                 fetched_at=datetime.now(UTC), outlinks=page.url.encode() * 5,
             )
         )  # fmt: skip

@@ -53,8 +53,8 @@ async def own_indexes(url: str) -> AsyncIterator[tuple[EngineClient, str]]:
     prefix = f"bench{uuid4().hex[:8]}"
     async with EngineClient(url) as client:
         yield client, prefix
-        await client.ask("DELETE", f"{prefix}-*")
-        await client.ask("DELETE", f"_index_template/{prefix}-*")
+        await client.request("DELETE", f"{prefix}-*")
+        await client.request("DELETE", f"_index_template/{prefix}-*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ async def timed(
 
 async def engine_seconds(client: EngineClient) -> float:
     """What processors have done for the engine so far."""
-    answer = await client.ask("GET", "_nodes/stats/process")
+    answer = await client.request("GET", "_nodes/stats/process")
     nodes = answer["nodes"].values()
     return float(sum(node["process"]["cpu"]["total_in_millis"] for node in nodes)) / 1000
 

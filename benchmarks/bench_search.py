@@ -34,12 +34,13 @@ from forager.api.services import Services
 from forager.db import schema
 from forager.db.database import Database
 from forager.db.embedded import join_server
-from forager.documents.names import new_sections
-from forager.documents.page import NewPage
+from forager.documents.names import new_sections, section_names
+from forager.documents.page import IndexedDocument, NewPage
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.store import select_published
 from forager.documents.store import words
 from forager.documents.store.words import count_words
+from forager.extract.sections import Section
 from forager.logs import configure_logs
 from forager.mcp.call import Host
 from forager.mcp.server import create_server
@@ -175,30 +176,12 @@ async def timed_calls(
 # --- what indexing costs -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OneSection:
-    """A page that is one section."""
-
-    heading: str
-    content: str
-    content_hash: bytes
-    title: str | None = None
-    language: str | None = None
-    extractor_version: str = "1"
-    level: int = 1
-    anchor: str | None = None
-    position: int = 0
-    parent: int | None = None
-
-    @property
-    def sections(self) -> list[OneSection]:
-        return [self]
-
-
 def new_page(text: RealText, number: int) -> NewPage:
     at = number % len(text.texts)
     key = sha256(str(number).encode()).digest()
-    document = OneSection(text.headings[at], text.texts[at], key)
+    sections = [Section(text.headings[at], 1, None, text.texts[at], 0, None)]
+    names = section_names(None, sections)
+    document = IndexedDocument(None, None, sections, key, "1", names)
     url = f"https://source1.example/new/{number}"
     return NewPage(url=url, key=key, document=document, fetched_at=datetime.now(UTC))
 

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase
 from forager.extract.content.choose import choose_main
 from forager.extract.content.removal import is_contents_list, is_dropped
-from forager.extract.markdown.tokens import tokenise
+from forager.extract.markdown.tokens import tokenize
 
 _PARSER = MarkdownIt("commonmark").enable("table")
 _WORD = re.compile(r"\w+")
@@ -114,7 +114,7 @@ def facts_of_html(html: bytes, url: str) -> MarkdownFacts:
 def _kept_html(html: bytes) -> str:
     tree = LexborHTMLParser(html.decode("utf-8", "replace"))
     tree.strip_tags(["script", "style", "noscript", "svg"], recursive=True)
-    tokens = tokenise(tree.body.html or "" if tree.body else "")
+    tokens = tokenize(tree.body.html or "" if tree.body else "")
     main = choose_main(tokens)
     parts = []
     index = main.start

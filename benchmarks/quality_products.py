@@ -26,7 +26,7 @@ from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Availability, Product
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import parse_product
-from forager.processes.serving import look_for_cycles_seldom
+from forager.processes.serving import freeze_imports
 
 Reader = Callable[[ProductPage], Product]
 Values = dict[str, str | None]
@@ -363,7 +363,7 @@ def _confidence(report: Report, pages: Sequence[MarkedPage], tuned: set[str]) ->
 
 def _speed(report: Report, pages: Sequence[MarkedPage], folder: Path) -> None:
     report.heading("Speed")
-    look_for_cycles_seldom()
+    freeze_imports(100_000)
     small = [page for page in pages if len(page.html) < _COMMON_SIZE]
     rows = [_rates(name, part) for name, part in (("all", pages), ("under 200 KB", small))]
     report.table(["pages", "n", "KB on average", "opened only", "read", "with site parsers"], rows)
@@ -393,7 +393,7 @@ def _rates(name: str, pages: Sequence[MarkedPage]) -> list[str]:
 
 def _rate_beside_another(folder: Path) -> float:
     pages = load_pages(folder)
-    look_for_cycles_seldom()
+    freeze_imports(100_000)
     return len(pages) / _best_time(pages, extract_product, time.perf_counter)
 
 

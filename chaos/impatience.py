@@ -14,12 +14,12 @@ SESSION = (10_000, 3_000, 3_000, 5_000, 6_000)
 
 CONSTANTS: dict[str, dict[str, Any]] = {
     "forager.db.database": {"SILENCE_LIMIT": 4.0},
+    "forager.db.outages": {"FULL_INTERVAL": 1.0},
     "forager.jobs.supervisor": {"ANSWER_LIMIT": 5.0},
     "forager.jobs.runner": {"DISK_FULL_DELAY": 2.0},
     "forager.fetch.budgets.store": {"PERMITS_LAST": 4.0},
     "forager.tasks.workers.supervisor": {"LONGEST_DELAY": 2.0},
     "forager.tasks.workers.worker": {"ANSWER_LIMIT": 5.0},
-    "forager.tasks.stages.settle": {"PAUSE_WHEN_FULL": 1.0},
     "forager.webhooks.delivery": {
         "LEASE": 8.0,
         "FIRST_PAUSE": 0.2,

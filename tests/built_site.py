@@ -10,9 +10,11 @@ from typing import Any
 
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.documents.page import NewPage
+from forager.documents.names import section_names
+from forager.documents.page import IndexedDocument, NewPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
+from forager.extract.sections import Section
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
@@ -25,33 +27,16 @@ BASE = f"https://{SOURCE}/"
 KIND = "selftest"
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSection:
-    heading: str
-    level: int
-    anchor: str | None
-    content: str
-    position: int
-    parent: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenDocument:
-    title: str
-    language: str | None
-    sections: Sequence[WrittenSection]
-    content_hash: bytes
-    extractor_version: str
-
-
-def document(text: str, *, version: str = "1", language: str | None = "en") -> WrittenDocument:
+def document(text: str, *, version: str = "1", language: str | None = "en") -> IndexedDocument:
     """A page with an introduction and one subsection."""
+    title = f"Title of {text}"
     sections = [
-        WrittenSection("Guide", 1, "guide", f"About {text}.", 0, None),
-        WrittenSection("Details", 2, "details", f"First line\n{text}\nlast line", 1, 0),
+        Section("Guide", 1, "guide", f"About {text}.", 0, None),
+        Section("Details", 2, "details", f"First line\n{text}\nlast line", 1, 0),
     ]
     digest = hashlib.sha256(text.encode()).digest()
-    return WrittenDocument(f"Title of {text}", language, sections, digest, version)
+    names = section_names(title, sections)
+    return IndexedDocument(title, language, sections, digest, version, names)
 
 
 def page(path: str, text: str | None, **changes: Any) -> NewPage:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
 
-from built_site import WHEN, WrittenDocument, WrittenSection
+from built_site import WHEN
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
 from forager.documents import publication
-from forager.documents.names import new_sections
-from forager.documents.page import ManifestPage, NewPage
+from forager.documents.names import new_sections, section_names
+from forager.documents.page import IndexedDocument, ManifestPage, NewPage
 from forager.documents.store import building, removal, words
 from forager.documents.store.words import count_words
 from forager.extract.keys import url_key
+from forager.extract.sections import Section
 
 # heading and text
 Sections = Sequence[tuple[str, str]]
@@ -23,21 +24,22 @@ Sections = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a test site; its title is the first heading unless it has one of its own."""
+    """A page of a test site; its default title is the first heading."""
 
     sections: Sections
     title: str | None = None
     anchor: str = "part"
     language: str | None = None
 
-    def document(self) -> WrittenDocument:
+    def document(self) -> IndexedDocument:
         title = self.title or self.sections[0][0]
         sections = [
-            WrittenSection(heading, 1, f"{self.anchor}-{position}", content, position, None)
+            Section(heading, 1, f"{self.anchor}-{position}", content, position, None)
             for position, (heading, content) in enumerate(self.sections)
         ]
         digest = sha256(repr((title, self.sections)).encode()).digest()
-        return WrittenDocument(title, self.language, sections, digest, "1")
+        names = section_names(title, sections)
+        return IndexedDocument(title, self.language, sections, digest, "1", names)
 
 
 Pages = Mapping[str, Page] | Mapping[str, Sections]

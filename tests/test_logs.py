@@ -52,7 +52,7 @@ def test_a_traceback_shows_no_variables(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_nobody_needs_to_read_the_logs(closed: bool) -> None:
+def test_logs_without_a_reader_are_no_error(closed: bool) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
@@ -67,7 +67,7 @@ def test_nobody_needs_to_read_the_logs(closed: bool) -> None:
 
 
 @pytest.mark.parametrize(("announces", "on_terminal"), [(True, True), (True, False), (False, True)])
-def test_a_person_at_a_terminal_is_told_why_they_wait(
+def test_announcements_are_shown_on_a_terminal(
     announces: bool, on_terminal: bool, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip

@@ -34,7 +34,7 @@ def mode(path: Path) -> int:
 
 
 def test_a_new_home_is_private(tmp_path: Path) -> None:
-    folder = ServerFolder.below(tmp_path / "home")
+    folder = ServerFolder(tmp_path / "home")
     folder.prepare()
     assert (mode(folder.home), mode(folder.root)) == (0o700, 0o700)
 

@@ -70,7 +70,7 @@ def test_the_setting_wins_over_the_file(tmp_path: Path) -> None:
     assert vault_at(tmp_path, key).open(sealed, "here") == TEXT
 
 
-def test_another_key_is_told_from_damage(tmp_path: Path) -> None:
+def test_another_key_is_distinguished_from_damage(tmp_path: Path) -> None:
     key = new_key()
     sealed = vault_at(tmp_path, key).seal(TEXT, "here")
     words = unavailable(vault_at(tmp_path, new_key()), sealed)

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from forager.errors import InvalidInput
 from forager.settings import Origin, Settings, load_settings, origins
-from forager.settings.shown import shown_settings
+from forager.settings.loading import shown_settings
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ ENGINES = {
         "hunter2\N{FULLWIDTH SOLIDUS}",
     ],
 )
-def test_a_password_that_was_not_escaped_is_told_to_nobody(
+def test_an_unescaped_password_is_not_shown(
     name: str, password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{ENGINES[name]}://user:{password}@engine.example:8123/db"

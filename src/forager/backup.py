@@ -170,7 +170,7 @@ def _load(settings: Settings, url: str, dump: Path) -> None:
 
 
 def _require_archive(folder: Path | None, url: str) -> None:
-    """A copy of nothing would look like a backup until the day it is needed."""
+    """Refuse a backup without the archive that rows refer to."""
     if folder is None or folder.is_dir() or not has_archived_records(url):
         return
     raise NotFound(
@@ -180,7 +180,7 @@ def _require_archive(folder: Path | None, url: str) -> None:
 
 
 def _copy_key(source: Path, target: Path) -> bool:
-    """Without it, stored secrets cannot be read; with it, the owner of the backup can."""
+    """Copy the encryption key, without which stored secrets cannot be read."""
     if not (source / KEY_FILE).is_file():
         return False
     copy_file(source / KEY_FILE, target / KEY_FILE, mode=0o600)
@@ -289,7 +289,7 @@ def run_tool(settings: Settings, url: str, name: str, *arguments: str) -> str:
 
 
 def _find(settings: Settings, name: str) -> Path:
-    """Those of the embedded server; for a server of one's own, those that came with it."""
+    """The programs of the embedded server, or those installed for a configured one."""
     if settings.database_url is None:
         return find_binaries().postgres.with_name(name)
     found = shutil.which(name)

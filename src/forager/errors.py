@@ -1,4 +1,4 @@
-"""One exception family: the class says what to do, the message what happened and what to try."""
+"""One exception family: the class determines the handling, the message describes the problem."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class RotateProxy(Retry):
 
 
 class PerhapsProxy(RotateProxy):
-    """The proxy or the server is at fault: that another proxy succeeds tells which."""
+    """The proxy or the server is at fault: the success of another proxy shows which."""
 
 
 class GiveUp(WorkFailed):

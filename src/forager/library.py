@@ -50,7 +50,7 @@ __all__ = ["AsyncForager", "CrawlSettings", "Forager", "open", "open_async"]
 Answer = TypeVar("Answer")
 Arguments = ParamSpec("Arguments")
 
-# a program that uses a library has no need to read how it goes about its work
+# of programs that use the library
 LOG_LEVEL = "warning"
 
 
@@ -279,8 +279,8 @@ def _blocking(
 class Forager:
     """The store, for programs without an event loop; made by `open`.
 
-    Its calls may come from any thread. They run on a loop of their own, so that they also work
-    where a loop is running already, as in a notebook.
+    Its calls may come from any thread. They run on a separate event loop, so that they also
+    work where a loop is running already, as in a notebook.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -327,7 +327,7 @@ class Forager:
             self._calls.discard(task)
 
     def close(self) -> None:
-        """End what is under way, and let go of the database."""
+        """Cancel running calls and close the database."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join()

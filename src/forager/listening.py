@@ -15,7 +15,7 @@ CONNECT_LIMIT = 1.0
 
 @contextmanager
 def noted_address(home: Path, address: str) -> Iterator[None]:
-    """Note an address for as long as the block runs. That it cannot be noted stops nobody."""
+    """Write the address to a file while the block runs; a failure to write is ignored."""
     note = home / FOLDER / str(os.getpid())
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

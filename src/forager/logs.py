@@ -31,7 +31,7 @@ def configure_logs(
 ) -> None:
     """Send this process's logs to standard error. Data belongs on standard output.
 
-    With `announces`, a person at a terminal sees what `announce` says at every level.
+    With `announces`, messages of `announce` are shown on a terminal at every log level.
     """
     global _announces
     log_format = LogFormat(log_format)
@@ -58,7 +58,7 @@ def get_logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 def announce(logger: structlog.stdlib.BoundLogger, message: str, **facts: object) -> None:
-    """Log why a person has to wait; at a terminal they are told even where logs are quiet."""
+    """Log why a command waits; on a terminal also where the log level hides it."""
     logger.info(message, **facts)
     if _announces:
         details = ", ".join(f"{name} {value}" for name, value in facts.items() if value != "")
@@ -66,7 +66,7 @@ def announce(logger: structlog.stdlib.BoundLogger, message: str, **facts: object
 
 
 class _StandardError:
-    """Writes lines to whatever is standard error now; no line is worth stopping the work for."""
+    """Writes lines to the current standard error; write errors are ignored."""
 
     def msg(self, message: str) -> None:
         if sys.stderr is None:
@@ -83,7 +83,7 @@ class _StandardError:
 
 
 def _silence_stderr() -> None:
-    """Nobody reads it any more. What is left in its buffer would otherwise spoil the exit code."""
+    """Discard output without a reader; a rest in the buffer would change the exit code."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stderr.fileno())

@@ -56,7 +56,7 @@ class Vault:
         return head + nonce + sealed
 
     def open(self, sealed: bytes, context: str) -> str:
-        """The text that was sealed; says so if this is not the key it was sealed with."""
+        """The text that was sealed; an error if it was sealed with another key."""
         head, rest = sealed[: 1 + ID_BYTES], sealed[1 + ID_BYTES :]
         if head != VERSION + _key_id(self._key):
             raise SecretsUnavailable(
@@ -79,7 +79,7 @@ class Vault:
 
 
 def create_key_file(path: Path) -> None:
-    """Make a key file, complete from its first moment; leaves one alone that somebody else made."""
+    """Create a key file atomically; an existing one is not changed."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -158,5 +158,5 @@ def _decoded(text: str, origin: str) -> bytes:
 
 
 def _key_id(key: bytes) -> bytes:
-    """Tells keys apart, and nothing else about them."""
+    """Distinguishes keys, and reveals nothing else about them."""
     return sha256(b"forager key id" + key).digest()[:ID_BYTES]

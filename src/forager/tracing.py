@@ -1,8 +1,8 @@
-"""Traces: where the time of one request, job or page goes, told to an OpenTelemetry collector.
+"""Traces of requests, jobs and pages, sent to an OpenTelemetry collector.
 
 Off unless a collector is named, and then nothing of OpenTelemetry is imported: a span is one object
 that does nothing. A trace crosses processes as a W3C `traceparent`: it comes with a request, stays
-in the job's row, and is taken up by whoever runs the job.
+in the job's row, and is continued by the process that runs the job.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ log = get_logger("traces")
 HEADER = "traceparent"
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PATH = "/v1/traces"
-# how long a process that ends waits for a collector to take its last spans
 INSTALL = "pip install 'forager-crawler[tracing]'"
-FAREWELL_LIMIT = 2.0
-SAID_EVERY = 60.0
+# how long a process that ends waits for the collector to receive its last spans
+SHUTDOWN_LIMIT = 2.0
+LOG_INTERVAL = 60.0
 
 Value = str | int | float | bool
 
@@ -45,7 +45,7 @@ class Span(Protocol):
 
 
 class _NoSpan:
-    """What everybody gets while nothing is traced."""
+    """A span while tracing is off."""
 
     __slots__ = ()
 
@@ -137,7 +137,8 @@ def _provider(settings: Settings, part: str) -> TracerProvider | None:
         # no reason to stop working
         log.error("no traces: OpenTelemetry is not installed", hint=INSTALL)
         return None
-    _hear_exporter()
+    exporter_log = logging.getLogger("opentelemetry")
+    exporter_log.handlers, exporter_log.propagate = [_ExporterLog()], False
     # without one, the exporter reads the standard variables itself
     exporter = OTLPSpanExporter(endpoint=_endpoint(settings.traces_url), timeout=5)
     about = {"service.name": f"forager {part}", "service.version": __version__}
@@ -151,25 +152,20 @@ def _shut_down(provider: TracerProvider) -> None:
     """Send what is left. A collector that does not answer must not keep a process from ending."""
     ending = threading.Thread(target=provider.shutdown, name="last traces", daemon=True)
     ending.start()
-    ending.join(FAREWELL_LIMIT)
+    ending.join(SHUTDOWN_LIMIT)
 
 
-class _Told(logging.Handler):
-    """What the exporter says, among our own log lines and not with every batch."""
+class _ExporterLog(logging.Handler):
+    """Logs warnings of the exporter, at most one per interval."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._said_at = -SAID_EVERY
+        self._logged_at = -LOG_INTERVAL
 
     def emit(self, record: logging.LogRecord) -> None:
-        if time.monotonic() - self._said_at >= SAID_EVERY:
-            self._said_at = time.monotonic()
+        if time.monotonic() - self._logged_at >= LOG_INTERVAL:
+            self._logged_at = time.monotonic()
             log.warning("traces are lost", reason=record.getMessage())
-
-
-def _hear_exporter() -> None:
-    said = logging.getLogger("opentelemetry")
-    said.handlers, said.propagate = [_Told()], False
 
 
 def _endpoint(url: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Archives in small steps; waits behind every file to be told to go on, or killed.
+"""Archives in small steps; waits after every file for a signal to continue, or is killed.
 
 A file is complete then, and its products are still in the database.
 """

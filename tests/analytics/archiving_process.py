@@ -1,4 +1,4 @@
-"""Archives products in small batches; after each it waits to be told to go on, or killed."""
+"""Archives products in small batches; after each it waits for a signal, or is killed."""
 
 from __future__ import annotations
 

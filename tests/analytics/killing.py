@@ -1,4 +1,4 @@
-"""A process that stops after each step until it is told to go on, and is killed at one of them."""
+"""A process that waits after each step for a signal, and is killed at one of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 async def kill_after(steps: int, *arguments: str | Path) -> None:
-    """Start it, and kill it when it has made so many steps and begun the next."""
+    """Start it, and kill it after this many steps, when it has begun the next."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )

@@ -45,7 +45,7 @@ async def stored_prices(database: Database) -> list[int]:
 
 
 def rows_in(folder: Path, dataset: str) -> list[dict[str, Any]]:
-    """Every row of a dataset, read by nobody but pyarrow."""
+    """Every row of a dataset, read by pyarrow alone."""
     manifest = read_manifest(folder)
     assert manifest is not None
     parquet = load_pyarrow("pyarrow.parquet")

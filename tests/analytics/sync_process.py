@@ -1,4 +1,4 @@
-"""A sync in small steps; after each it waits to be told to go on, or killed."""
+"""A sync in small steps; after each it waits for a signal to continue, or is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions before there is anything to ask, and questions that nobody knows."""
+"""Queries before the first sync, and unknown queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products are archived by themselves if nobody looks for them any more, and only then."""
+"""Products are archived automatically once they are no longer visited, and only then."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def set_tasks(database: Database, what: str) -> None:
 
 
 async def test_who_waits_for_a_visit_stays(database: Database, settings: Settings) -> None:
-    """The workers were away for half a year: nobody has looked, so nothing is known to be gone."""
+    """The workers were down for half a year: without visits, no product is known to be gone."""
     await add_unseen(database, 1)
     archiver = ProductArchiver(database, settings)
     for state in (
@@ -71,7 +71,7 @@ async def test_who_was_looked_for_in_vain_goes(
     [file] = archive_folder(settings).iterdir()
     assert (await restore_products(database, settings, file)).products == 1
     assert await everything(database) == before
-    # and it stays, although nobody has seen it since
+    # and it stays, although it has not been visited since
     assert await ProductArchiver(database, settings).run_once() == 0
 
 
@@ -97,12 +97,12 @@ async def test_in_steps_and_round_again(
 
 
 async def test_started_anew_it_begins_anywhere(database: Database, settings: Settings) -> None:
-    """Looks that end before the end of the table, each in a process of its own."""
+    """Runs that end before the end of the table, each in a separate process."""
     for number in range(4):
         await add_unseen(database, number)
     await set_tasks(database, "status = 'failed'")
     async with database.connection() as connection:
-        # whoever begins with the first ones finds none
+        # a run that begins with the first ones finds none
         await connection.execute(
             "UPDATE products SET last_seen_at = now()"
             " WHERE id IN (SELECT id FROM products ORDER BY id LIMIT 2)"

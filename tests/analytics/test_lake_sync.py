@@ -1,4 +1,4 @@
-"""Every row comes to the lake once: whoever commits late, whoever is killed."""
+"""Every row is in the lake once, despite late commits and kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ClickHouse server whose answers are none: it is away, in words, and nothing else breaks."""
+"""A ClickHouse server with invalid answers is reported as unavailable; nothing else fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from analytics.archive_rows import add_unseen, count
-from forager.analytics.clickhouse import ClickHouseAway, connected
+from forager.analytics.clickhouse import ClickHouseUnavailable, connected
 from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.products import archiving as archiver
@@ -58,9 +58,9 @@ async def answering(text: str, asked: list[str] | None = None) -> AsyncIterator[
 @pytest.mark.parametrize("text", UNREADABLE)
 async def test_what_cannot_be_read_is_told(text: str) -> None:
     async with answering(text) as url, connected(url) as server:
-        with pytest.raises(ClickHouseAway, match="cannot be used: it answers") as told:
-            await server.ask("SELECT 1")
-    assert "hush" not in str(told.value)
+        with pytest.raises(ClickHouseUnavailable, match="cannot be used: it answers") as raised:
+            await server.query("SELECT 1")
+    assert "hush" not in str(raised.value)
 
 
 async def test_archiving_is_put_off(
@@ -77,7 +77,7 @@ async def test_archiving_is_put_off(
     async with answering(UNREADABLE[0], asked) as url, asyncio.timeout(60):
         given = settings.model_copy(update={"clickhouse_url": url})
         async with running(ProductArchiver(database, given).services()):
-            # each run makes a connection of its own
+            # each run makes a separate connection
             while sum("version()" in question for question in asked) < 3:
                 await asyncio.sleep(0.02)
     assert await count(database, "products") == 1

@@ -43,14 +43,14 @@ async def address(api_settings: Settings, database: Database) -> AsyncIterator[s
 
 @pytest.fixture
 async def api(address: str) -> AsyncIterator[Api]:
-    """Somebody at this machine: an admin, as long as there is no key."""
+    """A client on this machine: an admin while there is no key."""
     async with Api(address) as client:
         yield client
 
 
 @pytest.fixture
 async def keyed(address: str, database: Database) -> AsyncIterator[Keyed]:
-    """Makes clients with a key of a scope, each of an owner of its own unless told."""
+    """Makes clients with a key of a scope, by default each with a new owner."""
     clients: list[Api] = []
 
     async def make(scope: Scope = Scope.OPERATE, **how: object) -> Api:

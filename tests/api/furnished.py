@@ -109,7 +109,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
 
 
 async def add_letter(database: Database) -> int:
-    """A task that failed for good, and no other."""
+    """The only task that failed permanently."""
     await rows_of(database, "DELETE FROM dead_letters RETURNING 1")
     [(letter,)] = await rows_of(
         database,

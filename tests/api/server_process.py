@@ -1,4 +1,4 @@
-"""`forager api` as a process of its own."""
+"""`forager api` in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 60.0
 
 
 def api_process(folder: Path, *arguments: str, **environment: str) -> AbstractContextManager[str]:
-    """The address of a server; it is told to stop at the end, and must do so well."""
+    """The address of a server, which must stop cleanly at the end."""
     return server_process([str(FORAGER), "api", "--port", "0", *arguments], folder, environment)
 
 

@@ -167,7 +167,7 @@ async def test_each_scope_may_do_its_own_and_no_more(keyed: Keyed) -> None:
         assert (await admin.send(method, path, body)).status != 403, path
 
 
-async def test_what_belongs_to_somebody_else_is_not_there(
+async def test_objects_of_other_owners_are_not_found(
     keyed: Keyed, database: Database, queue: Queue
 ) -> None:
     mine, other, admin = await keyed(), await keyed(), await keyed(Scope.ADMIN)
@@ -215,7 +215,9 @@ async def test_what_belongs_to_somebody_else_is_not_there(
     assert (await other.get("/api/v1/explain?url=https://mine.example/")).json["job_id"] is None
 
 
-async def test_nobody_takes_over_the_source_of_another(keyed: Keyed, database: Database) -> None:
+async def test_a_source_of_another_owner_cannot_be_taken_over(
+    keyed: Keyed, database: Database
+) -> None:
     mine, other = await keyed(), await keyed()
     await Corpus(database).publish("local.example", {"/a": [("A", "b")]})
     order = {"urls": ["https://mine.example/"], "source": "shared"}

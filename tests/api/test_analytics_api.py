@@ -46,7 +46,7 @@ async def test_proxies_are_shown_to_those_who_may_see_them(keyed: Keyed) -> None
 class TestServerAway:
     @pytest.fixture
     def api_settings(self, api_settings: Settings) -> Settings:
-        """With a ClickHouse server where nobody listens."""
+        """With an unreachable ClickHouse server."""
         away = SecretStr("clickhouse://forager:hush@127.0.0.1:9/forager")
         return api_settings.model_copy(update={"clickhouse_url": away})
 

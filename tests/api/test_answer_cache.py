@@ -1,4 +1,4 @@
-"""Answers that cost much are given again for a while."""
+"""Expensive answers are cached for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from forager.api.services import AnswerCache
 
 
 class Counting:
-    """Makes a new answer each time, as soon as it is told to."""
+    """Returns a new answer each time, after `go` is set."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -30,13 +30,15 @@ def counting() -> Counting:
     return Counting()
 
 
-async def test_what_is_cheap_is_made_each_time(counting: Counting) -> None:
+async def test_cheap_answers_are_computed_each_time(counting: Counting) -> None:
     kept = AnswerCache()
     counting.go.set()
     assert [await kept.get("a", counting.make) for _ in range(2)] == [1, 2]
 
 
-async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_expensive_answers_are_cached(
+    counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)
     monkeypatch.setattr(services, "REST", 1e9)
     kept = AnswerCache()
@@ -45,7 +47,7 @@ async def test_what_is_dear_is_kept(counting: Counting, monkeypatch: pytest.Monk
     assert await kept.get("b", counting.make) == 2
 
 
-async def test_what_is_given_again_says_since_when(
+async def test_a_cached_answer_has_its_time(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = AnswerCache()
@@ -85,7 +87,7 @@ async def test_while_it_is_made_anew_the_one_before_is_given(
     assert await second == 2
 
 
-async def test_an_error_is_told_and_not_kept(counting: Counting) -> None:
+async def test_an_error_is_raised_and_not_cached(counting: Counting) -> None:
     async def fail() -> int:
         raise ValueError("no answer")
 

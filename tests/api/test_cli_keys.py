@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said(command: list[str], capsys: Capture) -> None:
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_server_asks_for_the_key_and_leaves_when_told(tmp_path: Path, capsys: Capture) -> None:
+def test_a_server_requires_the_key_and_stops_on_a_signal(tmp_path: Path, capsys: Capture) -> None:
     assert run(["keys", "create", "first", "--scope", "admin"]) == 0
     key = capsys.readouterr().out.strip()
     with api_process(tmp_path) as address:

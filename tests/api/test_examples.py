@@ -48,7 +48,7 @@ class Examples:
         self.jobs = 0
 
     async def job(self, status: str) -> str:
-        """A job of its own in this state."""
+        """A new job in this state."""
         self.jobs += 1
         made = await self.queue.enqueue(NewJob(kind="selftest", source_id=f"job-{self.jobs}"))
         ended = status in ("failed", "completed")

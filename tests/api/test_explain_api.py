@@ -37,7 +37,7 @@ async def settled_crawl(database: Database, queue: Queue) -> UUID:
     return job.id
 
 
-async def test_everybody_is_told_the_same(
+async def test_all_adapters_explain_a_url_alike(
     api: Api,
     database: Database,
     queue: Queue,
@@ -71,7 +71,7 @@ async def test_everybody_is_told_the_same(
     assert shown.count(str(job_id)) == 2
 
 
-async def test_what_nobody_has_crawled_is_judged_without_a_scope(api: Api) -> None:
+async def test_a_url_that_was_never_crawled_is_explained_without_a_scope(api: Api) -> None:
     found = (await api.get("/api/v1/explain?url=http://127.0.0.1/")).json
     assert (found["verdict"], found["job_id"], found["task"]) == ("never seen", None, None)
     assert found["history"] == []

@@ -1,4 +1,4 @@
-"""What an API server leaves behind when it dies, and says when the database is away."""
+"""State after the death of an API server, and responses without a database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONCE = {"Idempotency-Key": "k"}
 
 @asynccontextmanager
 async def locked_jobs(database: Database) -> AsyncIterator[None]:
-    """Whoever adds a job now waits: it has begun, and cannot end."""
+    """Make requests that add a job wait, after they have started."""
     async with database.transaction() as connection:
         await connection.execute("LOCK TABLE crawl_jobs IN SHARE MODE")
         yield
@@ -85,7 +85,7 @@ async def another_server_at_work(database: Database) -> AsyncIterator[None]:
         yield
 
 
-async def test_who_cannot_wait_for_the_first_is_told_to_come_again(
+async def test_a_repeated_request_that_cannot_wait_is_answered_with_retry_after(
     api_settings: Settings, database_url: str, database: Database
 ) -> None:
     async with (

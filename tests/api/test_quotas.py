@@ -50,7 +50,7 @@ async def failed_job(client: Api, database: Database, url: str, pages: int = 0) 
 
 
 def refusal(answer: Answer) -> dict[str, Any]:
-    """What a refused request is told, which must be all of it."""
+    """The complete problem of a rejected request."""
     assert (answer.status, answer.is_problem) == (429, True)
     problem: dict[str, Any] = answer.json
     assert str(problem["retry_after"]) == answer.headers["Retry-After"]
@@ -106,7 +106,7 @@ async def test_a_job_that_goes_on_has_the_pages_of_that_day(
     assert (await client.post(f"/api/v1/jobs/{job}/resume")).status == 200
     assert (await queue.get(job)).payload["granted_pages"] == 180
     assert (await get_usage(database, client.owner)).pages_today == 100
-    # what it fetched was forgotten with it: nobody is given pages for that
+    # its pages were deleted with it, and are not granted again
     await client.post(f"/api/v1/jobs/{job}/cancel")
     await rows_of(database, "DELETE FROM crawl_states RETURNING 1")
     assert (await get_usage(database, client.owner)).pages_today == 0
@@ -167,7 +167,7 @@ async def test_why_a_refresh_is_put_off_is_shown(keyed: Keyed, database: Databas
 
 
 async def count(permits: Permits, caller: Caller, tries: int) -> int:
-    """How many of so many requests at once are let through."""
+    """The number of concurrent requests that succeed."""
 
     async def one() -> bool:
         try:

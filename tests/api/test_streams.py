@@ -65,7 +65,7 @@ async def until(events: AsyncIterator[Event], kind: str, **values: Any) -> Event
     raise AssertionError("the stream has ended")
 
 
-async def test_a_stream_tells_of_moves_and_progress_and_ends_with_the_job(
+async def test_a_stream_sends_moves_and_progress_and_ends_with_the_job(
     api: Api, crawls: Crawls
 ) -> None:
     crawl = await crawls.start()
@@ -152,7 +152,7 @@ async def test_too_many_streams_are_refused_before_they_begin(
         assert (refused.status, refused.is_problem) == (429, True)
 
 
-async def test_nobody_watches_nobody_looks(
+async def test_without_streams_there_are_no_queries(
     api_settings: Settings, database: Database, crawls: Crawls
 ) -> None:
     hub = streams.ProgressHub(database, interval=0.01)
@@ -160,7 +160,7 @@ async def test_nobody_watches_nobody_looks(
     async with hub.watch(job_id) as (watched, changed):
         await asyncio.wait_for(changed.wait(), 60)
         assert watched.report is not None
-        looking = hub._looking
+        looking = hub._querying
     assert looking is not None
     await asyncio.wait_for(looking, 60)
     assert hub._watched == {}

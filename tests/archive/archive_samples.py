@@ -10,7 +10,7 @@ from obstore.store import LocalStore
 
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
-from forager.archive.record import Codec, ResponseRecord, pack
+from forager.archive.record import ResponseRecord, pack
 from forager.archive.storage import Storage
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
@@ -37,8 +37,8 @@ def page(number: int, size: int = 2000) -> ResponseRecord:
     )
 
 
-def packed(number: int, size: int = 2000, codec: Codec = Codec.ZSTD) -> bytes:
-    return pack(page(number, size), codec)
+def packed(number: int, size: int = 2000) -> bytes:
+    return pack(page(number, size))
 
 
 def body_of(number: int, size: int = 2000) -> bytes:

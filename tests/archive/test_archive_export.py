@@ -11,7 +11,7 @@ from archive_samples import body_of, no_register, packed
 
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.reader import ExportReport, warc_codec, warc_parts
-from forager.archive.record import Codec, StorageFull
+from forager.archive.record import StorageFull
 from forager.archive.segment import ArchiveRef
 from forager.archive.writer import ArchiveWriter
 from forager.errors import InvalidInput
@@ -23,9 +23,9 @@ async def stream(refs: Iterable[ArchiveRef]) -> AsyncIterator[ArchiveRef]:
         yield ref
 
 
-async def archived(storage: LocalStorage, codec: Codec, owner: str = "job") -> list[ArchiveRef]:
-    writer = ArchiveWriter(storage, owner, 1, no_register, codec=codec)
-    refs = await writer.write([packed(number, codec=codec) for number in range(5)])
+async def archived(storage: LocalStorage, owner: str = "job") -> list[ArchiveRef]:
+    writer = ArchiveWriter(storage, owner, 1, no_register)
+    refs = await writer.write([packed(number) for number in range(5)])
     await writer.close()
     return refs
 
@@ -41,10 +41,9 @@ async def export_warc(
 
 
 @pytest.mark.parametrize("suffix", [".warc.zst", ".warc.gz", ".warc"])
-@pytest.mark.parametrize("codec", list(Codec))
-async def test_chosen_records_of_any_segment(tmp_path: Path, codec: Codec, suffix: str) -> None:
+async def test_chosen_records_of_any_segment(tmp_path: Path, suffix: str) -> None:
     storage = LocalStorage(tmp_path / "archive")
-    refs = await archived(storage, codec)
+    refs = await archived(storage)
     target = tmp_path / f"out{suffix}"
     report = await export_warc(storage, [refs[3], refs[1]], target, isPartOf="job")
     assert (report.written, report.failed) == (2, [])
@@ -57,7 +56,7 @@ async def test_chosen_records_of_any_segment(tmp_path: Path, codec: Codec, suffi
 
 async def test_damaged_and_missing_records_are_named(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "archive")
-    good, bad, *_ = await archived(storage, Codec.ZSTD)
+    good, bad, *_ = await archived(storage)
     path = tmp_path / "archive" / bad.segment
     data = bytearray(path.read_bytes())
     data[bad.offset + 500] ^= 1
@@ -71,7 +70,7 @@ async def test_damaged_and_missing_records_are_named(tmp_path: Path) -> None:
 
 async def test_a_failed_export_leaves_the_old_file(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "archive")
-    refs = await archived(storage, Codec.ZSTD)
+    refs = await archived(storage)
     target = tmp_path / "out.warc"
     target.write_bytes(b"the one of yesterday")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -21,11 +21,10 @@ from forager.archive.deletion import find_orphans, plan_prune, prune
 from forager.archive.merging import FEWEST, merge_segments, plan_merges
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import read_response
-from forager.archive.retention import Policy
+from forager.archive.retention import Policy, SmallSegment
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage, StoredSegment
 from forager.archive.store import merges
-from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 
@@ -99,7 +98,7 @@ async def test_references_move_and_old_objects_go_later(
     after = await refs_of(database)
     assert len({ref.segment for ref in after}) == 1
     assert await bodies(database, storage) == pages
-    # whoever looked before still finds what it looked up
+    # a reader with a reference from before still finds the record
     assert await clean_up(database, storage) == 0
     assert [(await read_response(storage, ref)).status for ref in before] == [200] * 12
     await lapse(database)
@@ -145,7 +144,7 @@ async def test_a_reference_that_is_copied_late_keeps_the_old_object(
     old, *_ = await commits(job, 4)
     await job.end()
     await merge_segments(database, storage, LIMIT)
-    # somebody read the reference before the merge, and writes it only now
+    # another process read the reference before the merge, and writes it only now
     async with database.transaction() as connection:
         assert await store.lock_segments(connection, [old.segment]) == {old.segment}
         await connection.execute(

@@ -47,7 +47,7 @@ def bucket(tmp_path: Path) -> ObjectStorage:
 
 
 async def finished_job(database: Database, storage: Storage, queue: Queue, commits: int) -> None:
-    """Each commit in a segment of its own."""
+    """Each commit in a separate segment."""
     job = await start_job(database, storage, queue)
     for number in range(commits):
         await job.settle([html(3 * number + i) for i in range(3)])
@@ -182,7 +182,7 @@ async def test_reads_and_clean_ups_work_in_both_places_meanwhile(
     await move.delete_source()
     assert await bodies(database, both) == pages
     with pytest.raises(NotFound):
-        await both.size("2026/03/01/nobody-1-0000.warc.zst")
+        await both.size("2026/03/01/unknown-1-0000.warc.zst")
     await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
     plan = await plan_prune(database, Policy())
     assert len((await prune(database, both, plan.delete)).deleted) == 4

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.archive.retention import Policy, Reason, SegmentState, plan_retention
+from forager.archive.retention import Policy, Reason, SegmentRow, plan_retention
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def segment(
     name: str, days: int, *, size: int = 100, references: int = 1, is_open: bool = False
-) -> SegmentState:
-    return SegmentState(name, size, NOW - timedelta(days=days), references, is_open)
+) -> SegmentRow:
+    written_at = NOW - timedelta(days=days)
+    return SegmentRow(
+        name=name,
+        job_id=None,
+        lease=0,
+        bytes=size,
+        records=1,
+        created_at=written_at,
+        written_at=written_at,
+        closed_at=None,
+        going_at=None,
+        keep_until=None,
+        references=references,
+        open=is_open,
+    )
 
 
 def names(deletions: list[object]) -> list[tuple[str, Reason]]:
@@ -38,7 +53,7 @@ def test_an_open_segment_is_left_alone() -> None:
 
 def test_age_is_that_of_the_youngest_page() -> None:
     old = segment("old", 40)
-    used = SegmentState("used", 1, NOW - timedelta(days=40), 1, newest=NOW - timedelta(days=2))
+    used = replace(segment("used", 40), written_at=NOW - timedelta(days=2))
     policy = Policy(max_age=timedelta(days=30), drop_references=True)
     plan = plan_retention([used, old], policy, NOW)
     assert names([*plan.delete]) == [("old", Reason.AGE)]
@@ -87,14 +102,14 @@ policies = st.builds(
 
 
 @given(st.lists(states, max_size=12), policies)
-def test_every_plan_keeps_the_promises(segments: list[SegmentState], policy: Policy) -> None:
+def test_every_plan_keeps_the_promises(segments: list[SegmentRow], policy: Policy) -> None:
     plan = plan_retention(segments, policy, NOW)
     gone = [deletion.segment for deletion in plan.delete]
     assert not any(found.open for found in gone)
     if not policy.drop_references:
         assert not any(found.references for found in gone)
     elif policy.max_bytes is not None:
-        left = sum(s.size for s in segments) - plan.freed_bytes
-        assert left <= max(policy.max_bytes, sum(s.size for s in segments if s.open))
+        left = sum(s.bytes for s in segments) - plan.freed_bytes
+        assert left <= max(policy.max_bytes, sum(s.bytes for s in segments if s.open))
     loose = [s for s in segments if not s.open and not s.references]
     assert sorted(s.name for s in gone if not s.references) == sorted(s.name for s in loose)

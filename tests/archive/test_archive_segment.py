@@ -6,7 +6,6 @@ from datetime import date
 
 import pytest
 
-from forager.archive.record import Codec
 from forager.archive.segment import ArchiveRef, SegmentName, parse_segment_name, refs_of
 from forager.errors import InvalidInput
 
@@ -17,7 +16,7 @@ DAY = date(2026, 3, 1)
     "name",
     [
         SegmentName(DAY, "0195f0c2-7c6b-7e11-8b3f-3f0c9f1d2a3b", 7, 0),
-        SegmentName(DAY, "worker-3", 2**62, 12345, Codec.GZIP),
+        SegmentName(DAY, "worker-3", 2**62, 12345),
         SegmentName(DAY, "a.b-1-0000", 0, 1),
     ],
 )
@@ -43,6 +42,7 @@ def test_the_form_of_a_name() -> None:
         "2026/03/01/x\x00-1-0000.warc.zst",
         "2026/03/01/..-1-0000.warc.zst",
         "2026/03/01/x-1-0000.warc",
+        "2026/03/01/x-1-0000.warc.gz",
         "\u0662026/03/01/x-1-0000.warc.zst",
     ],
 )

@@ -1,4 +1,4 @@
-"""No row refers to bytes that are gone, whoever dies when; nothing stays for ever."""
+"""No row refers to deleted bytes, whichever process dies when; nothing stays for ever."""
 
 from __future__ import annotations
 

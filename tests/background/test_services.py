@@ -207,7 +207,7 @@ async def test_status_is_visible_to_other_processes(database: Database, settings
         async with asyncio.timeout(LIMIT):
             while True:
                 seen = await list_service_processes(database, quick)
-                if seen and seen[0].failing:
+                if seen and any(each.is_failing for each in seen[0].services):
                     break
                 await asyncio.sleep(0.02)
     assert (seen[0].command, seen[0].is_gone) == ("worker", False)
@@ -314,10 +314,10 @@ async def test_names_are_unique(database: Database, settings: Settings) -> None:
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     postgres: str, database_url: str, database: Database, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asking = database.answering_within(1.0)
+    limited = database.answering_within(1.0)
 
     async def ask() -> None:
-        async with asking.connection() as connection:
+        async with limited.connection() as connection:
             await connection.execute("SELECT 1")
 
     async with running([Service(name="test", every=0.01, step=ask)]) as supervised:

@@ -1,4 +1,4 @@
-"""`forager archive` and `forager export`, as somebody at a prompt uses them."""
+"""`forager archive` and `forager export`, as used at a prompt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("command_line")
 
 @pytest.fixture
 def refs(database_url: str, settings: Settings) -> list[ArchiveRef]:
-    """Three pages of a finished job; the commands have event loops of their own."""
+    """Three pages of a finished job; the commands run in separate event loops."""
 
     async def crawl() -> list[ArchiveRef]:
         async with Database(database_url) as database:
@@ -81,11 +81,11 @@ def test_list_and_show(refs: list[ArchiveRef]) -> None:
 def test_a_cut_list_says_so(refs: list[ArchiveRef], database_url: str) -> None:
     change(
         database_url,
-        "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.gz', 1)"
+        "INSERT INTO archive_segments (name, lease) VALUES ('2020/01/01/w-1-0000.warc.zst', 1)"
         " RETURNING name",
     )
     listed = answer(forager("archive", "list", "--limit", 1, "--json"))
-    assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.gz"
+    assert listed["next_cursor"] == "2020/01/01/w-1-0000.warc.zst"
     rest = answer(forager("archive", "list", "--cursor", listed["next_cursor"], "--json"))
     assert [item["name"] for item in rest["items"]] == [refs[0].segment]
     assert "--cursor" in forager("archive", "list", "--limit", 1).err

@@ -17,7 +17,7 @@ PAGE = """
 <h2 id="rows">Rows</h2><p>See <a href="tables.html">tables</a>.</p>
 <pre><code class="language-sql">SELECT 1 FOR UPDATE</code></pre></main></body></html>
 """
-# nobody can connect to it: whoever needs a database would fail
+# nothing listens here: a command that needs a database would fail
 NOWHERE = "postgresql://127.0.0.1:1/none"
 
 

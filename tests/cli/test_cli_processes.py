@@ -166,7 +166,7 @@ async def test_a_second_interrupt_stops_at_once(queue: Queue) -> None:
         assert process.wait(60) in (0, 130)  # 0 if the runner was quicker than the signal
 
 
-def test_the_watchdog_stops_when_told() -> None:
+def test_the_watchdog_stops_on_a_signal() -> None:
     with running("watchdog") as process:
         wait_for_line(process, "watchdog started")
         process.send_signal(signal.SIGTERM)

@@ -41,7 +41,7 @@ def visit(database_url: str, settings: Settings) -> Visits:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """Visits a shop without an event loop around: commands have one of their own."""
+    """Visits a shop without an event loop around: commands start their own."""
 
     url: str
     settings: Settings
@@ -110,10 +110,10 @@ def test_a_product_in_full(visit: Visits) -> None:
 
 def test_history_with_a_chart(visit: Visits) -> None:
     visit(*[("lamp", lamp(price)) for price in ("50", "40", "44")])
-    told = forager("history", "https://shop.example/lamp")
-    assert "-20.0 %" in told.out
-    assert "+10.0 %" in told.out
-    assert "█" in told.out
+    answered = forager("history", "https://shop.example/lamp")
+    assert "-20.0 %" in answered.out
+    assert "+10.0 %" in answered.out
+    assert "█" in answered.out
     entries = forager("history", "https://shop.example/lamp", "--json").json["items"]
     assert [(entry["price"], entry["percent"]) for entry in entries] == [
         ("44", 10.0), ("40", -20.0), ("50", None)

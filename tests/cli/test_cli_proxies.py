@@ -167,7 +167,7 @@ def test_without_the_key_the_other_commands_work(home: Path) -> None:
     assert forager("remove", "1").code == 0
 
 
-def test_another_key_in_the_environment_is_told_from_the_right_one(
+def test_another_key_in_the_environment_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     right = b64encode(b"r" * 32).decode()
@@ -192,9 +192,9 @@ def test_proxies_are_added_with_what_they_cost() -> None:
 
 def test_a_proxy_is_tied_to_a_region_and_given_a_price() -> None:
     forager("add", "http://a.example:1", "http://b.example:1")
-    told = forager("set", "1", "2", "--region", "eu", "--cost", "0.002/request")
-    assert (told.code, told.err) == (0, "")
-    assert "for workers of eu, costs 0.002 USD/request" in told.out
+    shown = forager("set", "1", "2", "--region", "eu", "--cost", "0.002/request")
+    assert (shown.code, shown.err) == (0, "")
+    assert "for workers of eu, costs 0.002 USD/request" in shown.out
     (first, second) = forager("list", "--json").json["items"]
     assert (first["region"], first["cost_amount"]) == ("eu", "0.00200000")
     assert (second["cost_unit"], second["cost_currency"]) == ("request", "USD")
@@ -228,7 +228,7 @@ def test_mistakes_with_costs_are_explained(arguments: list[str], words: str) -> 
     assert words in refused.err
 
 
-async def test_costs_are_told_by_domain(database: Database) -> None:
+async def test_costs_are_listed_by_domain(database: Database) -> None:
     assert "No traffic through proxies" in (await forager_meanwhile("costs")).err
     await forager_meanwhile("add", "http://a.example:1", "http://b.example:1")
     await forager_meanwhile("set", "1", "--cost", "0.25/request")
@@ -236,10 +236,10 @@ async def test_costs_are_told_by_domain(database: Database) -> None:
     for host, proxy_id in (("shop.example", 1), ("shop.example", 1), ("other.example", 2)):
         log.add(proxy_id, host, 1500)
     await log.run_once()
-    told = await forager_meanwhile("costs", "--since", "7d")
-    assert "shop.example" in told.out
-    assert "0.50 USD" in told.out
-    assert "3 requests, 4.5 kB" in told.out
+    shown = await forager_meanwhile("costs", "--since", "7d")
+    assert "shop.example" in shown.out
+    assert "0.50 USD" in shown.out
+    assert "3 requests, 4.5 kB" in shown.out
     found = (await forager_meanwhile("costs", "--json")).json
     assert found["totals"] == {"USD": "0.5000"}
     assert [line["domain"] for line in found["lines"]] == ["shop.example", "other.example"]

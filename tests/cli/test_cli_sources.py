@@ -24,7 +24,7 @@ def site(database_url: str, settings: Settings) -> Site:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Crawls a site without an event loop around: commands have one of their own."""
+    """Crawls a site without an event loop around: commands start their own."""
 
     url: str
     settings: Settings
@@ -133,7 +133,7 @@ def test_a_refresh_is_asked_for_once(site: Site) -> None:
     assert (busy.code, first["job_id"] in busy.err) == (4, True)
 
 
-def test_a_source_is_deleted_when_somebody_says_yes(site: Site) -> None:
+def test_a_source_is_deleted_after_confirmation(site: Site) -> None:
     site.crawl(OLD, NEW)
     asked = forager("sources", "delete", SOURCE)
     assert (asked.code, "--yes" in asked.err) == (2, True)

@@ -256,7 +256,7 @@ def test_deliveries_are_listed_and_retried(
         ),
     ],
 )
-def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
+def test_events_are_described_in_one_line(kind: str, payload: dict[str, Any], words: str) -> None:
     assert words_of(EventRow(1, kind, None, None, None, payload, datetime.now(UTC))) == words
 
 

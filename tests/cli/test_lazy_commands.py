@@ -50,7 +50,7 @@ def test_an_answer_that_cannot_be_written_is_no_surprise(arguments: list[str]) -
     assert "should not have happened" not in answer.stderr
 
 
-def test_nobody_needs_to_listen() -> None:
+def test_closed_standard_output_is_no_error() -> None:
     script = 'exec "$@" >&-'
     answer = subprocess.run(
         ["/bin/sh", "-c", script, "sh", FORAGER, "config", "show"],

@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python crawl_worker.py SETTINGS_AS_JSON [DATABASE_URL]`.
+"""A worker as a separate process: `python crawl_worker.py SETTINGS_AS_JSON [DATABASE_URL]`.
 
 Without a URL it uses the embedded server of the settings' home, and starts it again if it dies.
 """

@@ -83,7 +83,7 @@ class Crawls:
     async def ask(
         self, *urls: str, max_retries: int = 3, source: str | None = None, **options: Any
     ) -> UUID:
-        """A crawl of a source of its own, that builds on nothing, unless one is named."""
+        """A crawl of a new source without earlier generations, unless a source is named."""
         given = {
             "urls": urls,
             "allow_private": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -170,6 +171,24 @@ async def test_a_site_that_is_down_is_not_asked_for_every_page(crawls: Crawls, s
     assert down.job.status is Status.FAILED
     assert "no page could be fetched" in (down.job.error_message or "")
     assert len(site.log) < 150
+    assert await published(crawls) == before
+
+
+async def _close(_site: Site, _reader: object, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def test_a_host_without_connections_is_given_up_after_a_few_pages(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.pages = site_of(numbered(30))
+    await crawl(crawls, site)
+    before = await published(crawls)
+    monkeypatch.setattr(Site, "handle", _close)
+    down = await crawl(crawls, site, **ONCE)
+    assert down.job.status is Status.FAILED
+    assert "no page could be fetched" in (down.job.error_message or "")
+    assert len(down.visited) < 20
     assert await published(crawls) == before
 
 

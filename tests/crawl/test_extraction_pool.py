@@ -1,4 +1,4 @@
-"""The processes of a pool: started by the first page, and told of every seed."""
+"""The processes of a pool: started by the first page, and updated with every seed."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ async def test_a_page_whose_canonical_url_is_no_page_is_published(
 
 
 class Refresh:
-    """A refresh of a changed site by a worker of its own, which cannot end by itself."""
+    """A refresh of a changed site by a separate worker, which cannot end by itself."""
 
     OLD = numbered(60, "old")
     NEW = numbered(58, "old") | {"/p3": "edited", "/last": "last"}
@@ -497,7 +497,7 @@ async def test_a_crawl_with_many_failures_is_not_published(
 
 
 class Reader:
-    """Searches and lists until it is told to stop; sees one version, and all of it."""
+    """Search and list until stopped; every result is of one version, and complete."""
 
     def __init__(self, database: Database, size: int) -> None:
         self._database = database

@@ -190,7 +190,7 @@ async def test_traps_come_to_an_end(
 
 
 class _Maze(dict[str, Answer]):
-    """A page for every target; each has links that nobody has seen before."""
+    """A page for every target; each has new links."""
 
     def get(self, target: str, default: object = None) -> Answer:
         if target == "/robots.txt":

@@ -99,7 +99,7 @@ def slow_site(site: Site, other: Site) -> Site:
 
 
 class Disturbance:
-    """Kills whenever the site has been asked so many more times, until the crawl has ended."""
+    """Kill after each such number of requests to the site, until the crawl has ended."""
 
     def __init__(self, crawls: Crawls, site: Site, seed: int) -> None:
         self._crawls = crawls

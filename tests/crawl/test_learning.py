@@ -6,7 +6,7 @@ import pytest
 
 from crawl.crawling import Crawled, Crawls
 from forager.archive.options import archive_options
-from forager.crawl.extraction import learning
+from forager.crawl.extraction import rereading
 from forager.documents.check import explain_content
 from forager.documents.diff import diff_generations
 from forager.documents.reader import list_documents, read_page
@@ -21,7 +21,7 @@ PAGES = 30
 
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "SAMPLE_PAGES", 12)
+    monkeypatch.setattr(rereading, "SAMPLE_PAGES", 12)
 
 
 def build(site: Site, *, pages: int = PAGES, edited: str = "") -> None:
@@ -119,7 +119,7 @@ async def test_copies_of_pages_that_were_read_again_stay_copies(crawls: Crawls, 
 async def test_a_small_site_learns_at_its_end_and_a_tiny_one_never(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learning, "SAMPLE_PAGES", 64)
+    monkeypatch.setattr(rereading, "SAMPLE_PAGES", 64)
     build(site, pages=5)
     await crawl(crawls, site)
     assert await stored_versions(crawls) == [(str(EXTRACTOR_VERSION), 6)]

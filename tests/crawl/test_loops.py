@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.frontier.loops import CANONICAL, REDIRECT, Pointer, Verdict, resolve
+from forager.crawl.frontier.loops import CANONICAL, REDIRECT, Pointer, resolve
 
 
 def pointer(key: str, reason: str, target: str, outcome: str | None = "duplicate") -> Pointer:
@@ -14,13 +14,13 @@ def pointer(key: str, reason: str, target: str, outcome: str | None = "duplicate
 
 def test_redirects_that_end_stay_what_they_are() -> None:
     chain = [pointer("a", REDIRECT, "b"), pointer("b", REDIRECT, "c", "failed")]
-    assert resolve(chain) == Verdict([], [])
-    assert resolve([pointer("a", REDIRECT, "b")]) == Verdict([], [])
+    assert resolve(chain) == ([], [])
+    assert resolve([pointer("a", REDIRECT, "b")]) == ([], [])
 
 
 def test_redirects_in_a_loop_fail_with_all_that_lead_there() -> None:
     loop = [pointer("a", REDIRECT, "b"), pointer("b", REDIRECT, "a"), pointer("x", REDIRECT, "a")]
-    assert resolve(loop) == Verdict([], [b"a", b"b", b"x"])
+    assert resolve(loop) == ([], [b"a", b"b", b"x"])
 
 
 def test_the_last_page_before_nothing_stands_for_itself() -> None:
@@ -29,14 +29,14 @@ def test_the_last_page_before_nothing_stands_for_itself() -> None:
         pointer("b", REDIRECT, "c"),
         pointer("c", CANONICAL, "d", "failed"),
     ]
-    assert resolve(chain) == Verdict([b"c"], [])
+    assert resolve(chain) == ([b"c"], [])
     into_loop = [pointer("a", CANONICAL, "b"), pointer("b", REDIRECT, "b")]
-    assert resolve(into_loop) == Verdict([b"a"], [b"b"])
+    assert resolve(into_loop) == ([b"a"], [b"b"])
 
 
 def test_of_a_ring_of_canonical_urls_one_is_the_page() -> None:
     ring = [pointer("b", CANONICAL, "c"), pointer("c", REDIRECT, "a"), pointer("a", CANONICAL, "b")]
-    assert resolve(ring) == Verdict([b"a"], [])
+    assert resolve(ring) == ([b"a"], [])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=20), st.booleans())
@@ -52,8 +52,7 @@ def test_afterwards_every_canonical_leads_to_a_page(
         )
         for n, (canonical, target) in enumerate(given_)
     ]  # fmt: skip
-    verdict = resolve(pointers)
-    pages, loops = set(verdict.pages), set(verdict.loops)
+    pages, loops = map(set, resolve(pointers))
     by_key = {p.key: p for p in pointers}
     assert all(by_key[key].reason == CANONICAL for key in pages)
     assert all(by_key[key].reason == REDIRECT for key in loops)

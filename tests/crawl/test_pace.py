@@ -16,7 +16,7 @@ START = time.time() - 600
 
 
 async def settled(database: Database, queue: Queue, count: int) -> UUID:
-    """A job that settled so many URLs evenly over a hundred seconds, every tenth of them failed."""
+    """A job that settled this many URLs evenly over a hundred seconds; every tenth failed."""
     job = (await queue.enqueue(NewJob(kind="selftest"))).job
     async with database.connection() as connection:
         await connection.execute(

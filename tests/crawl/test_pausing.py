@@ -1,4 +1,4 @@
-"""Pause, cancel, resume and long rests: nothing is lost, nobody is waited for in vain."""
+"""Pause, cancel, resume and long rests: no work is lost, and no wait is in vain."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ async def test_after_a_lost_database_the_crawl_starts_clean(
             raise DatabaseUnavailable("after the commit")
 
     monkeypatch.setattr(Committer, "write", write_and_lose)
-    monkeypatch.setattr("forager.jobs.runner.RECONNECT_INTERVAL", 0.0)
+    monkeypatch.setattr("forager.db.outages.RETRY_INTERVAL", 0.0)
     crawled = await crawls.run(f"{site.url}/")
     assert len(crawled.pages()) == 201
     assert crawled.job.retry_count == 0

@@ -234,7 +234,7 @@ async def test_an_auto_crawl_is_handed_over_to_a_worker_with_a_browser(
     crawled = await crawls.go_on(job_id, renders=True)
     assert crawled.job.status is Status.COMPLETED
     assert crawled.ledger["rendered_by_reason"] == {"no_content": 1}
-    # nobody is left who renders: what can be had without a browser is better than nothing
+    # no worker renders any more: pages are read without a browser
     await renderer.end()
     again = await static.run(site.url, source="app")
     assert again.job.status is Status.COMPLETED

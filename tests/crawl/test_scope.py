@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.crawl.frontier.scope import Scope, ScopeMode, ScopeReason, ScopeVerdict
+from forager.crawl.frontier.scope import Scope, ScopeMode, ScopeReason, ScopeRule
 from forager.errors import InvalidInput
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
@@ -18,7 +18,7 @@ def url(text: str) -> NormalisedUrl:
 
 
 def judge(scope: Scope, text: str, depth: int = 1) -> ScopeReason | None:
-    rule = scope.verdict(url(text), depth).rule
+    rule = scope.refusal(url(text), depth)
     return rule.reason if rule else None
 
 
@@ -102,11 +102,9 @@ def test_prefixes_belong_to_their_hosts() -> None:
 
 
 def test_out_of_scope_is_not_excluded() -> None:
-    verdict = scope().verdict(url("https://other.example/"))
-    assert not verdict.in_scope
-    assert not verdict.wanted
-    assert verdict.rule is not None
-    assert verdict.rule.words == "other.example is another host"
+    other = url("https://other.example/")
+    rule = ScopeRule(ScopeReason.OTHER_HOST, "other.example is another host")
+    assert scope().outside(other) == scope().refusal(other) == rule
 
 
 @pytest.mark.parametrize(
@@ -137,14 +135,14 @@ def test_patterns(pattern: str, link: str, matches: bool) -> None:
 
 def test_exclude_beats_include_and_names_itself() -> None:
     both = scope(include="/blog/*", exclude="/none /blog/private/*")
-    verdict = both.verdict(url("/blog/private/1"))
-    assert verdict.rule is not None
-    assert verdict.rule.words == "the exclude pattern /blog/private/* matches"
-    assert both.verdict(url("/blog/1")).wanted
+    rule = both.refusal(url("/blog/private/1"))
+    assert rule is not None
+    assert rule.words == "the exclude pattern /blog/private/* matches"
+    assert both.refusal(url("/blog/1")) is None
 
 
-def test_the_start_is_always_wanted() -> None:
-    assert scope(include="/blog/*", exclude="*").verdict(url(START)) == ScopeVerdict(in_scope=True)
+def test_the_start_is_always_crawled() -> None:
+    assert scope(include="/blog/*", exclude="*").refusal(url(START)) is None
 
 
 @pytest.mark.parametrize("pattern", ["blog", "re:(", "re:a{99999}", "x" * 3000])
@@ -202,8 +200,9 @@ def test_depth() -> None:
 
 
 @given(st.text(max_size=60), st.sampled_from(ScopeMode), st.integers(0, 10))
-def test_every_url_gets_a_verdict(link: str, mode: ScopeMode, depth: int) -> None:
+def test_only_urls_in_scope_are_crawled(link: str, mode: ScopeMode, depth: int) -> None:
     found = normalise(link, START)
     if not isinstance(found, Refusal):
-        verdict = scope(mode, include="/a* *b", exclude="*c*").verdict(found, depth)
-        assert verdict.wanted is (verdict.rule is None)
+        limits = scope(mode, include="/a* *b", exclude="*c*")
+        rule = limits.refusal(found, depth)
+        assert limits.outside(found) is None or limits.outside(found) == rule

@@ -26,7 +26,6 @@ def test_it_behaves_like_a_set(batches: list[list[int]], other: int) -> None:
             model.add(fingerprint)
         assert seen.add_many(batch) == expected
     assert len(seen) == len(model)
-    assert set(seen) == model
     assert all(fingerprint in seen for fingerprint in model)
     assert (other in seen) is (other in model)
 
@@ -52,7 +51,7 @@ def test_memory_per_hash_is_bounded(capacity: int) -> None:
     source = random.Random(1)
     wanted = [source.getrandbits(64) for _ in range(50_000)]
     seen = SeenSet(capacity)
-    seen.update(iter(wanted))
+    seen.add_many(wanted)
     assert len(seen) == 50_000
     assert seen.nbytes / len(seen) < 20
 
@@ -61,7 +60,7 @@ def test_a_set_made_large_enough_does_not_grow() -> None:
     source = random.Random(2)
     seen = SeenSet(200_000)
     before = seen.nbytes
-    seen.update(source.getrandbits(64) for _ in range(200_000))
+    seen.add_many(source.getrandbits(64) for _ in range(200_000))
     assert seen.nbytes < before * 1.2
 
 

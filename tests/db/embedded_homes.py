@@ -126,7 +126,7 @@ def wait_until(happened: Callable[[], bool]) -> None:
 
 @functools.cache
 def mounting_prefix() -> tuple[str, ...] | None:
-    """How to run a program in a mount namespace of its own, if that is permitted here."""
+    """How to run a program in a separate mount namespace, if that is permitted here."""
     as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     prefix = ("unshare", *as_root, "--mount")
     probe = [*prefix, "mount", "-t", "tmpfs", "none", "/mnt"]

@@ -85,11 +85,11 @@ async def test_who_is_cancelled_gives_its_connection_back(database_url: str) -> 
 
 
 async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
-    async with Database(database_url) as patient:
-        database = patient.answering_within(0.1)
+    async with Database(database_url) as unlimited:
+        database = unlimited.answering_within(0.1)
         with pytest.raises(DatabaseUnavailable):
             await run(database, "SELECT pg_sleep(600)")
-        assert await run(patient, "SELECT 1") == [(1,)]
+        assert await run(unlimited, "SELECT 1") == [(1,)]
 
 
 async def test_the_server_ends_sessions_that_wait_too_long(database_url: str) -> None:
@@ -186,10 +186,10 @@ async def test_a_cancellation_arrives_as_one_also_while_a_large_statement_is_sen
             begun.set()
             await connection.execute("SELECT length(%s)", ("x" * 32_000_000,))
 
-    asking = asyncio.create_task(ask())
+    query = asyncio.create_task(ask())
     await begun.wait()
-    asking.cancel()
+    query.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await query
     async with database.connection() as connection:
         await connection.execute("SELECT 1")

@@ -16,7 +16,7 @@ from embedded_homes import User, changed, empty_home, end_server, made_home, mou
 from forager.db.embedded import binaries, join_server, server_status
 from forager.db.embedded.cluster import configuration_text
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.locks import hold_door
+from forager.db.embedded.locks import hold_start_lock
 from forager.db.embedded.sockets import SOCKET_NAME
 from forager.errors import EmbeddedServerError
 
@@ -37,7 +37,7 @@ def home(shared_home: Path) -> Iterator[Path]:
 
 def refusal(home: Path) -> EmbeddedServerError:
     with pytest.raises(EmbeddedServerError) as caught:
-        join_server(home, door_limit=0.2)
+        join_server(home, lock_limit=0.2)
     assert server_status(home).pid is None
     return caught.value
 
@@ -93,7 +93,7 @@ def test_file_in_place_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_locked_folder_names_who_locks_it(home: Path) -> None:
-    with hold_door(ServerFolder.below(home), limit=5):
+    with hold_start_lock(ServerFolder(home), limit=5):
         error = refusal(home)
     assert f"process {os.getpid()}" in error.message
     assert "try again" in str(error.hint)

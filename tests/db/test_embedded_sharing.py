@@ -167,7 +167,7 @@ def test_busy_backends_of_a_killed_server_do_not_block_its_successor(home: Path)
         os.kill(busy, signal.SIGSTOP)
         assert use.pid is not None
         kill(use.pid)
-        assert server_lives(ServerFolder.below(home))
+        assert server_lives(ServerFolder(home))
         use.ensure_running()
         assert not lives(busy)
         assert numbers(use.url) == [1]
@@ -199,7 +199,7 @@ def test_server_and_users_killed_lose_no_committed_row(home: Path) -> None:
 
 
 def test_starter_killed_while_the_server_starts(home: Path) -> None:
-    folder = ServerFolder.below(home)
+    folder = ServerFolder(home)
     with User(home) as starter:
         wait_until(lambda: server_lives(folder))
         starter.kill()
@@ -211,7 +211,7 @@ def test_starter_killed_while_the_server_starts(home: Path) -> None:
 
 def test_initdb_interrupted_by_a_kill() -> None:
     with empty_home() as home:
-        folder = ServerFolder.below(home)
+        folder = ServerFolder(home)
         with User(home) as starter:
             wait_until(lambda: (folder.unfinished_data / "PG_VERSION").exists())
             starter.kill()
@@ -230,7 +230,7 @@ def test_eight_processes_come_and_go_at_once(home: Path) -> None:
             said = [user.heard() for _ in range(12)]
             assert not [words for words in said if "error" in words]
             assert said[1::2] == [{"left": True}] * 6
-    assert not server_lives(ServerFolder.below(home))
+    assert not server_lives(ServerFolder(home))
 
 
 def test_forked_child_neither_holds_the_server_nor_stops_it(home: Path) -> None:
@@ -266,7 +266,7 @@ def test_pid_of_another_process_in_the_pid_file(home: Path) -> None:
 
 
 def test_log_is_trimmed_and_one_previous_kept(home: Path) -> None:
-    folder = ServerFolder.below(home)
+    folder = ServerFolder(home)
     folder.log.write_bytes(b"old line\n" * 1_000_000)
     with join_server(home):
         assert folder.previous_log.stat().st_size == 9_000_000

@@ -11,7 +11,7 @@ from forager.db.shared_query import SharedQuery
 
 
 class Table:
-    """Answers when it is told to, and remembers what it was asked."""
+    """A query that returns on demand, and records its keys."""
 
     def __init__(self) -> None:
         self.asked: list[list[int]] = []

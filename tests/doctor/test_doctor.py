@@ -78,7 +78,7 @@ async def test_domains_that_wait_for_their_region_are_counted(tasks: Tasks) -> N
     await tasks.sql("UPDATE domains SET region = 'eu' WHERE domain_name <> 'free.example'")
     check = await work.check_regions(database, settings)
     assert_warns(check, "2 domains wait for a worker of region eu", "forager worker --region eu")
-    # what somebody holds or has switched off waits for a person
+    # held tasks and disabled domains are not late
     for held, free in (
         ("domains SET is_active = false", "domains SET is_active = true"),
         ("domains SET task_hold = 'paused'", "domains SET task_hold = NULL"),

@@ -50,10 +50,10 @@ def test_every_check_says_why_it_matters() -> None:
 
 
 async def test_a_new_installation_is_well(settings: Settings) -> None:
-    told: list[Check] = []
-    checks = await examine(settings, told.append)
-    assert told == checks
-    # a process knows the parsers it was ever told of, those of other tests too
+    shown: list[Check] = []
+    checks = await examine(settings, shown.append)
+    assert shown == checks
+    # a process keeps the parsers it has loaded, also those of other tests
     assert {check.name for check in checks if check.level is not Level.OK} <= {"parsers"}
     names = {check.name for check in checks}
     assert {"connections", "vacuum", "archive", "keys", "stuck jobs", "versions"} <= names
@@ -67,7 +67,7 @@ async def test_few_connections_are_left(
     assert_warns(await server.check_connections(database, settings), "max_connections")
 
 
-async def test_dead_rows_that_nobody_cleans_up(
+async def test_dead_rows_that_are_not_vacuumed(
     settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await server.check_vacuum(database, settings)).level is Level.OK
@@ -168,7 +168,7 @@ async def test_keys_that_end(settings: Settings, database: Database) -> None:
     assert_warns(await machine.check_keys(database, settings), "all have expired", "keys create")
 
 
-def test_who_listens_to_others_is_told_of_tls(settings: Settings) -> None:
+def test_listening_for_others_without_tls_is_a_warning(settings: Settings) -> None:
     assert machine.check_exposure(settings).level is Level.OK
     public = settings.model_copy(update={"api_host": "0.0.0.0", "metrics_open": True})
     assert_warns(machine.check_exposure(public), "without TLS", "/metrics needs no key")

@@ -1,4 +1,4 @@
-"""Crawls in a process of its own, says what it committed, and then waits inside a commit."""
+"""A crawl in a separate process that prints what it committed, then waits inside a commit."""
 
 from __future__ import annotations
 

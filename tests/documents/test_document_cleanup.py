@@ -132,7 +132,7 @@ async def test_what_is_being_deleted_is_not_published(crawls: Crawls, database: 
 async def test_a_job_that_starts_waits_for_the_chunk_being_deleted(
     crawls: Crawls, database: Database
 ) -> None:
-    """Whoever deletes holds the source, and whoever begins to write needs it first."""
+    """A deletion locks the source, which a writer must lock before it begins."""
     await crawls.crawl({"a": "one"})
     async with database.transaction() as connection:
         await connection.execute("SELECT FROM sources WHERE id = %s FOR UPDATE", (SOURCE,))
@@ -188,7 +188,7 @@ async def test_a_failed_job_can_be_retried_for_a_while(
         "UPDATE crawl_jobs SET completed_at = completed_at - interval '8 days' RETURNING 1",
     )
     assert (await cleanup.run_once()).generations == 1
-    # its memory went with its pages, so a retry starts anew
+    # its state was deleted with its pages, so a retry starts from scratch
     assert await counts_of(database, "crawl_states", "documents") == {
         "crawl_states": 0, "documents": 0
     }  # fmt: skip
@@ -277,7 +277,7 @@ async def test_pending_entries_of_the_search_index_are_flushed(
 
 
 async def test_clean_up_beside_crawls_and_readers(crawls: Crawls, database: Database) -> None:
-    """Everything at once, with as little patience as can be."""
+    """Clean-up without any grace period, concurrently with everything else."""
     await crawls.crawl({f"p{n}": "turn 0" for n in range(9)})
     await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
     done = asyncio.Event()

@@ -31,7 +31,7 @@ async def states(database: Database) -> list[str]:
 
 
 class Reader:
-    """Looks at the source in every way there is, until it is told to stop."""
+    """Read the source in every possible way until stopped."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

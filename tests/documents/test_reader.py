@@ -14,7 +14,7 @@ from forager.documents.publication import publish
 from forager.documents.reader import as_markdown, list_documents, read_page, section_of
 from forager.documents.sources import delete_source
 from forager.errors import InvalidInput, NotFound
-from forager.extract.document import extract_document
+from forager.extract.composition import extract_document
 from forager.extract.sections import Section
 
 
@@ -26,8 +26,8 @@ async def test_a_cursor_stays_in_its_generation(crawls: Crawls, database: Databa
     titles = [item.title for item in [*first.items, *rest.items]]
     assert titles == ["Title of old a", "Title of old b", "Title of old c"]
     assert rest.next_cursor is None
-    anew = await list_documents(database, SOURCE)
-    assert [item.path for item in anew.items] == ["/a", "/aa", "/b", "/c"]
+    newest = await list_documents(database, SOURCE)
+    assert [item.path for item in newest.items] == ["/a", "/aa", "/b", "/c"]
 
 
 async def test_lists_go_by_path_and_can_be_of_a_part(crawls: Crawls, database: Database) -> None:

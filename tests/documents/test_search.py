@@ -312,11 +312,11 @@ async def test_cursors_that_are_not_ours(corpus: Corpus, look: Look, database: D
 async def test_a_cursor_cannot_name_what_was_never_published(
     corpus: Corpus, look: Look, database: Database
 ) -> None:
-    from forager.documents.search.hit import SearchCursor, encode_cursor
+    from forager.documents.search.hit import encode_cursor
 
     await corpus.publish("a.example", numbered(0, 9))
     hidden = await corpus.build("a.example", numbered(50, 60))
-    forged = encode_cursor(SearchCursor((hidden,)), "needle", None, None, None, None)
+    forged = encode_cursor(((hidden,), 0), "needle", None, None, None, None)
     with pytest.raises(InvalidInput, match="gone"):
         await look("needle", cursor=forged)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from built_site import (
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.documents.page import SectionNames
+from forager.documents.page import SampledPage, SectionNames
 from forager.documents.writer import GenerationWriter
 from forager.errors import GiveUp, LeaseLost
 from forager.extract.keys import url_key
@@ -64,7 +65,8 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
 ) -> None:
     crawl = await crawls.start()
     names = [SectionNames(("a_b",), ("a_b", "c.d")), SectionNames((), ("--no-verify", "it's"))]
-    await crawl.write([page("a", "alpha running", names=names)])
+    indexed = replace(document("alpha running"), names=names)
+    await crawl.write([page("a", "alpha running", document=indexed)])
     await crawl.finish()
     [(number,)] = await rows_of(database, "SELECT number FROM sources")
     rows = await rows_of(
@@ -83,6 +85,23 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
         f"§{number}",
     )
     assert rows == [(0,), (1,)]
+
+
+async def test_pages_that_are_extracted_again_have_the_hash_of_the_new_text(
+    crawls: Crawls, database: Database
+) -> None:
+    crawl = await crawls.start()
+    await crawl.write([page("a", "alpha")])
+    [(document_id,)] = await rows_of(database, "SELECT id FROM documents")
+    key = url_key(f"{BASE}a")
+    sampled = SampledPage(document_id, f"{BASE}a", key, b"", ArchiveRef("segment", 0, 1))
+    again = replace(document("less"), extractor_version="1-x", simhash=7)
+    async with crawl.context.commit() as connection:
+        learned = {"digest": "x", "pages": 1}
+        await crawl.writer.store_repeated(connection, learned, [(sampled, again)])
+    assert await rows_of(database, "SELECT extractor_version, simhash FROM documents") == [
+        ("1-x", 7)
+    ]
 
 
 async def test_identifiers_are_found_as_typed(crawls: Crawls, database: Database) -> None:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from forager.extract.composition import extract_document
 from forager.extract.content.boilerplate import is_boilerplate_phrase
-from forager.extract.document import Document, extract_document
+from forager.extract.document import Document
 from forager.extract.metadata import detect_language
 
 URL = "https://docs.example.org/guide/page.html"

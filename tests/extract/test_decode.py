@@ -4,32 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.extract.decode import EncodingSource, decode, encoding_for, python_codec, utf8_of
+from forager.extract.decode import decode, encoding_for, python_codec, utf8_of
 from forager.extract.text import storable
 
 LABELS = ["utf-8", "latin1", "shift_jis", "gb2312", "big5", "euc-kr", "iso-2022-jp", "utf-16"]
 
 
 @pytest.mark.parametrize(
-    ("body", "content_type", "text", "encoding", "source"),
+    ("body", "content_type", "text", "encoding"),
     [
-        (b"\xef\xbb\xbfa", "text/html; charset=latin1", "a", "utf-8", EncodingSource.BOM),
-        (b"\xff\xfea\0", None, "a", "utf-16le", EncodingSource.BOM),
-        (b"\xfe\xff\0a", None, "a", "utf-16be", EncodingSource.BOM),
-        (b"\x80", "text/html;charset=ISO-8859-1", "€", "windows-1252", EncodingSource.HEADER),
-        (b"\xc3\xa4", 'text/html; charset="UTF-8"', "ä", "utf-8", EncodingSource.HEADER),
-        ("ж".encode("cp1251"), "text/html; charset=cp1251", "ж", "windows-1251", "header"),
-        ("grüße".encode(), "text/html; charset=klingon", "grüße", "utf-8", EncodingSource.UTF8),
-        ("grüße".encode(), "text/html", "grüße", "utf-8", EncodingSource.UTF8),
-        (b"", None, "", "utf-8", EncodingSource.UTF8),
-        (b"a\0b", None, "ab", "utf-8", EncodingSource.UTF8),
+        (b"\xef\xbb\xbfa", "text/html; charset=latin1", "a", "utf-8"),
+        (b"\xff\xfea\0", None, "a", "utf-16le"),
+        (b"\xfe\xff\0a", None, "a", "utf-16be"),
+        (b"\x80", "text/html;charset=ISO-8859-1", "€", "windows-1252"),
+        (b"\xc3\xa4", 'text/html; charset="UTF-8"', "ä", "utf-8"),
+        ("ж".encode("cp1251"), "text/html; charset=cp1251", "ж", "windows-1251"),
+        ("grüße".encode(), "text/html; charset=klingon", "grüße", "utf-8"),
+        ("grüße".encode(), "text/html", "grüße", "utf-8"),
+        (b"", None, "", "utf-8"),
+        (b"a\0b", None, "ab", "utf-8"),
     ],
 )
-def test_which_encoding_and_why(
-    body: bytes, content_type: str | None, text: str, encoding: str, source: str
+def test_which_encoding_is_used(
+    body: bytes, content_type: str | None, text: str, encoding: str
 ) -> None:
     decoded = decode(body, content_type)
-    assert (decoded.text, decoded.encoding, decoded.source) == (text, encoding, source)
+    assert (decoded.text, decoded.encoding) == (text, encoding)
     assert not decoded.damaged
 
 
@@ -46,12 +46,12 @@ def test_which_encoding_and_why(
 def test_declared_in_the_page(declaration: str) -> None:
     decoded = decode(f"{declaration}日本".encode("cp932"), "text/html")
     assert decoded.text == f"{declaration}日本"
-    assert (decoded.encoding, decoded.source) == ("shift_jis", EncodingSource.META)
+    assert decoded.encoding == "shift_jis"
 
 
 def test_a_description_that_mentions_a_charset_declares_nothing() -> None:
     decoded = decode('<meta name="x" content="charset=shift_jis">ü'.encode())
-    assert decoded.source is EncodingSource.UTF8
+    assert decoded.encoding == "utf-8"
 
 
 def test_a_page_that_can_be_read_is_not_utf16() -> None:
@@ -60,13 +60,13 @@ def test_a_page_that_can_be_read_is_not_utf16() -> None:
 
 def test_declarations_after_the_first_kilobyte_come_too_late() -> None:
     decoded = decode((" " * 1024 + "<meta charset=shift_jis>ü").encode())
-    assert decoded.source is EncodingSource.UTF8
+    assert decoded.encoding == "utf-8"
 
 
 def test_undeclared_text_is_recognised() -> None:
     text = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
     decoded = decode(text.encode("cp1251"))
-    assert (decoded.text, decoded.source) == (text, EncodingSource.DETECTED)
+    assert decoded.text == text
 
 
 def test_text_that_was_cut_inside_a_character_is_still_utf8() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from forager.documents.names import section_names
-from forager.extract.document import Document, extract_document
+from forager.extract.composition import extract_document
+from forager.extract.document import Document
 from forager.extract.identifiers import container_of, qualified_names
 from forager.extract.sections import CONTINUED
 
@@ -112,10 +113,13 @@ def test_qualified_names(
 
 
 def test_sections_are_found_by_the_names_they_define() -> None:
-    names = section_names(read(SPHINX))
+    document = read(SPHINX)
+    names = section_names(document.title, document.sections)
     assert "queue.get" in names[4].heading
     assert "asyncio.gather" in names[1].heading
     html = (
         "<h1>Generators</h1><dl><dt class=sig id='genex:TARGET_FILE'>$&lt;TARGET_FILE:tgt&gt;</dt>"
     )
-    assert {"$<target_file:tgt>", "target_file"} <= set(section_names(read(html))[1].heading)
+    document = read(html)
+    names = section_names(document.title, document.sections)
+    assert {"$<target_file:tgt>", "target_file"} <= set(names[1].heading)

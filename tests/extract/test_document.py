@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forager.extract.composition import extract_document
 from forager.extract.document import (
     EXTRACTOR_VERSION,
     Document,
-    extract_document,
     extract_reading,
 )
 from forager.extract.kinds import ContentKind

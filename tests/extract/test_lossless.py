@@ -1,4 +1,4 @@
-"""No rule empties a page or takes a heading away from its text, whatever elements are called."""
+"""No rule empties a page or separates a heading from its text, whatever the class names."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from forager.extract.document import extract_document
+from forager.extract.composition import extract_document
 from forager.extract.markdown.escape import code_span, escape_line_start, escape_text, fence
 from forager.extract.sections import split_markdown
 

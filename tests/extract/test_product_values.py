@@ -116,7 +116,7 @@ def test_a_shared_symbol_needs_a_country() -> None:
     assert currency_of("kr", country_hints("butik.example.se", "/", None)) == "SEK"
     assert currency_of("¥", country_hints("example.com", "/", "ja")) == "JPY"
     assert currency_of("$", country_hints("example.com", "/en-au/item", None)) == "AUD"
-    # .co is sold to everybody
+    # .co is in use worldwide
     assert country_hints("example.co", "/", None) == ()
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from forager.extract.document import Document, extract_document
+from forager.extract.composition import extract_document
+from forager.extract.document import Document
 from forager.extract.kinds import ContentKind
 from forager.extract.sections import (
     CONTINUED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forager.extract.simhash import distance, simhash
+from forager.extract.simhash import simhash
 
 WORDS = [f"{letter}word{number}" for number in range(200) for letter in "abcdeprst"]
 
@@ -17,6 +17,11 @@ def hash_of(words: list[str]) -> int:
     found = simhash(" ".join(words))
     assert found is not None
     return found
+
+
+def distance(one: int, other: int) -> int:
+    """In how many bits two hashes differ."""
+    return ((one ^ other) % 2**64).bit_count()
 
 
 def test_a_few_other_words_change_few_bits_and_other_texts_many() -> None:

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.traps import (
-    TrapLimits,
     TrapRule,
     find_trap,
     path_shape,
@@ -66,14 +65,6 @@ def test_traps(path: str, rule: TrapRule) -> None:
 )
 def test_ordinary_urls(path: str) -> None:
     assert find_trap(SITE + path, TODAY) is None
-
-
-def test_limits_can_be_set() -> None:
-    limits = TrapLimits(max_segments=2, years_ahead=100)
-    deep = find_trap(f"{SITE}/a/b/c", TODAY, limits)
-    assert deep is not None
-    assert deep.rule is TrapRule.DEEP_PATH
-    assert find_trap(f"{SITE}/calendar/2099", TODAY, limits) is None
 
 
 @pytest.mark.parametrize(

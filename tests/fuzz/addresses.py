@@ -68,7 +68,7 @@ def _check_normalised(url: NormalisedUrl) -> None:
     assert query_shape(query_shape(url)) == query_shape(url)
     _check_session(url)
     for mode in ScopeMode:
-        assert Scope([url], mode).verdict(url).in_scope
+        assert Scope([url], mode).refusal(url) is None
 
 
 def _check_session(url: NormalisedUrl) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from forager.documents.search.hit import SearchCursor, decode_cursor, encode_cursor
+from forager.documents.search.hit import decode_cursor, encode_cursor
 from forager.documents.search.tsquery import (
     MAX_TERMS,
     Kind,
@@ -18,7 +18,7 @@ from forager.errors import InvalidInput
 from forager.extract.identifiers import identifier_lexemes
 from fuzz.target import Target, assert_storable, text_of
 
-_CURSOR = SearchCursor((1, 2), 7)
+_CURSOR = ((1, 2), 7)
 
 
 def check(data: bytes) -> None:

@@ -15,7 +15,15 @@ from forager.errors import InvalidInput
 from forager.index import client as clients
 from forager.index import writing
 from forager.index.client import EngineClient
-from forager.index.engine import ANSWER_LIMIT, AWAY, GONE, REFUSED, Engine, Inquiry, note_of
+from forager.index.engine import (
+    ANSWER_LIMIT,
+    LOST,
+    REFUSED,
+    UNAVAILABLE,
+    Engine,
+    View,
+    note_of,
+)
 from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
 from forager.index.writing import PART_BYTES, PART_ROWS, Action, parts, payload_of, send
 from forager.products.indexing import INDEXED_PRODUCTS
@@ -56,7 +64,7 @@ async def answering(*answers: bytes) -> AsyncIterator[tuple[EngineClient, list[s
 STRANGE = {
     "not JSON": http(200, b"<html>"),
     "no object": http(200, b"[1]"),
-    "an error of its own": http(503, b'{"error": {"reason": "no master"}}'),
+    "an error of the engine": http(503, b'{"error": {"reason": "no master"}}'),
     "too many": http(429, b'{"error": "slow down"}'),
     "no entry": http(401, b'{"error": "who are you"}'),
     "nothing there": http(404, b'{"message": "no Route matched with those values"}'),
@@ -72,9 +80,9 @@ STRANGE = {
 async def test_what_cannot_be_used_is_an_engine_that_is_away(answer: bytes) -> None:
     async with answering(answer) as (client, _):
         with pytest.raises(EngineUnavailable) as raised:
-            await client.ask("GET", "x/_search")
+            await client.request("GET", "x/_search")
         assert "cret" not in str(raised.value)
-        assert note_of(raised.value) == AWAY
+        assert note_of(raised.value) == UNAVAILABLE
 
 
 async def test_errors_are_told_apart() -> None:
@@ -83,17 +91,17 @@ async def test_errors_are_told_apart() -> None:
     no_alias = http(404, b'{"error": "alias [x] missing", "status": 404}')
     async with answering(missing, refused, no_alias, http(200, b"{}")) as (client, asked):
         with pytest.raises(IndexMissing) as gone:
-            await client.ask("POST", "x/_search", {})
-        assert note_of(gone.value) == GONE
+            await client.request("POST", "x/_search", {})
+        assert note_of(gone.value) == LOST
         with pytest.raises(EngineRefused, match="not a query"):
-            await client.ask("POST", "x/_search", {})
+            await client.request("POST", "x/_search", {})
         await client.point("x", "x-1")
     assert '"add":{"index":"x-1","alias":"x"}' in asked[3]
 
 
 async def test_the_password_goes_in_a_header_and_the_path_stays() -> None:
     async with answering(http(200, b'{"ok": true}')) as (client, asked):
-        assert await client.ask("POST", "x/_bulk", b"{}\n", refresh="true") == {"ok": True}
+        assert await client.request("POST", "x/_bulk", b"{}\n", refresh="true") == {"ok": True}
     assert asked[0].startswith("POST /below/x/_bulk?refresh=true HTTP/1.1")
     assert "authorization: Basic bWU6c8OpY3JldA==" in asked[0].replace(
         "Authorization", "authorization"
@@ -101,11 +109,11 @@ async def test_the_password_goes_in_a_header_and_the_path_stays() -> None:
     assert "application/x-ndjson" in asked[0]
 
 
-async def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_answer_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "MAX_ANSWER", 1000)
     async with answering(http(200, b'"' + b"x" * 5000 + b'"')) as (client, _):
         with pytest.raises(EngineUnavailable, match="too long"):
-            await client.ask("GET", "x")
+            await client.request("GET", "x")
 
 
 HITS = (
@@ -124,35 +132,37 @@ PARTLY = [
 ]
 
 
-async def test_an_answer_of_a_part_of_the_index_is_none() -> None:
+async def test_a_partial_answer_is_an_error() -> None:
     async with answering(*[http(200, body) for body in (HITS, *PARTLY)]) as (client, _):
         engine = Engine(client)
-        inquiry = Inquiry(engine)
+        view = View(engine, "x")
         fields = ("document_id", "position")
-        assert await inquiry.find("x", {}, fields, start=0, size=10) == [(3, 1)]
-        assert engine.trouble is None
+        assert await view.find({}, fields, start=0, size=10) == [(3, 1)]
+        assert engine.note is None
         for _ in PARTLY:
             with pytest.raises(EngineUnavailable):
-                await inquiry.find("x", {}, fields, start=0, size=10)
-        assert engine.trouble == AWAY
+                await view.find({}, fields, start=0, size=10)
+        assert engine.note == UNAVAILABLE
 
 
-async def test_only_an_engine_that_is_away_is_left_alone() -> None:
+async def test_only_an_unreachable_engine_is_bypassed() -> None:
     missing = http(404, b'{"error": {"type": "index_not_found_exception"}}')
     refused = http(400, b'{"error": {"reason": "too many clauses"}}')
     async with answering(missing, refused, http(503, b"{}")) as (client, _):
         engine = Engine(client)
-        for note, trouble in ((GONE, None), (REFUSED, None), (AWAY, AWAY)):
+        for note, bypassed in ((LOST, None), (REFUSED, None), (UNAVAILABLE, UNAVAILABLE)):
             with pytest.raises(EngineUnavailable) as raised:
-                await Inquiry(engine).find("x", {}, ("id",), start=0, size=10)
-            assert (note_of(raised.value), engine.trouble) == (note, trouble)
+                await View(engine, "x").find({}, ("id",), start=0, size=10)
+            assert (note_of(raised.value), engine.note) == (note, bypassed)
 
 
-async def test_all_questions_of_a_search_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_requests_of_a_search_share_one_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     limits: list[float] = []
 
     class Slow(EngineClient):
-        async def ask(self, *_: Any, limit: float = 0.0, **__: Any) -> dict[str, Any]:
+        async def request(self, *_: Any, limit: float = 0.0, **__: Any) -> dict[str, Any]:
             limits.append(limit)
             now.append(now[-1] + 1.5)
             return {"timed_out": False, "_shards": {"failed": 0}}
@@ -161,13 +171,13 @@ async def test_all_questions_of_a_search_share_one_limit(monkeypatch: pytest.Mon
     clock = SimpleNamespace(monotonic=lambda: now[-1])
     monkeypatch.setattr("forager.index.engine.time", clock)
     engine = Engine(Slow("http://127.0.0.1:1"))
-    inquiry = Inquiry(engine)
+    view = View(engine, "x")
     for _ in range(3):
-        assert await inquiry.find("x", {}, ("id",), start=0, size=10) == []
+        assert await view.find({}, ("id",), start=0, size=10) == []
     with pytest.raises(EngineUnavailable, match="too slow"):
-        await inquiry.find("x", {}, ("id",), start=0, size=10)
+        await view.find({}, ("id",), start=0, size=10)
     assert limits == [ANSWER_LIMIT, ANSWER_LIMIT - 1.5, ANSWER_LIMIT - 3.0]
-    assert engine.trouble == AWAY
+    assert engine.note == UNAVAILABLE
 
 
 async def test_bulk_answers_are_read_entry_by_entry() -> None:
@@ -179,9 +189,9 @@ async def test_bulk_answers_are_read_entry_by_entry() -> None:
     )
     busy = b'{"errors": true, "items": [{"index": {"status": 429, "error": {}}}]}'
     async with answering(http(200, body), http(200, busy), http(200, b"{}")) as (client, asked):
-        told = await send(client, "x", actions, payload_of(actions))
-        assert told.counts == {"written": 1, "deleted": 1, "known": 1, "refused": 1}
-        assert [*told.refused] == [4]
+        outcome = await send(client, "x", actions, payload_of(actions))
+        assert outcome.counts == {"written": 1, "deleted": 1, "known": 1, "refused": 1}
+        assert [*outcome.refused] == [4]
         for _ in range(2):
             with pytest.raises(EngineUnavailable):
                 await send(client, "x", actions[:1], payload_of(actions[:1]))

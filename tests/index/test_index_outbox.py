@@ -18,7 +18,7 @@ from forager.documents.search.service import BY_WORDS
 from forager.index import engine as choice
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.engine import AWAY, Engine, forget_unfed_indexes, open_engine
+from forager.index.engine import UNAVAILABLE, Engine, forget_unfed_indexes, open_engine
 from forager.index.feeder import Feeder
 from forager.index.kind import LAYOUT, EngineRefused, Kind
 from forager.outbox import store as outbox
@@ -46,7 +46,7 @@ async def rows(database: Database, statement: Any) -> list[tuple[Any, ...]]:
         return await (await connection.execute(statement)).fetchall()
 
 
-async def untold(database: Database) -> list[tuple[Any, ...]]:
+async def unsent(database: Database) -> list[tuple[Any, ...]]:
     return await rows(database, "SELECT topic, ref_id, payload[1] FROM outbox ORDER BY id")
 
 
@@ -57,11 +57,11 @@ async def listen(database: Database, *kinds: str) -> None:
             assert await store.begin_building(
                 connection, kind, name=f"x-{kind}", layout=LAYOUT, instead_of=None
             )
-            assert await store.know_made(connection, kind, f"x-{kind}", "u")
+            assert await store.set_building_uuid(connection, kind, f"x-{kind}", "u")
             assert await store.complete(connection, kind, f"x-{kind}")
 
 
-# --- who tells ---------------------------------------------------------------------------------
+# --- enqueueing ----------------------------------------------------------------------------------
 
 
 async def test_nothing_is_written_where_nobody_listens(
@@ -69,26 +69,26 @@ async def test_nothing_is_written_where_nobody_listens(
 ) -> None:
     await Corpus(database).publish("a.example", PAGES)
     await (await Shop(database, settings).open()).visit("a", lamp())
-    assert await untold(database) == []
+    assert await unsent(database) == []
     assert settings.search is Search.POSTGRES
-    async with open_engine(settings) as nobody:
-        assert nobody is None
+    async with open_engine(settings) as engine:
+        assert engine is None
 
 
 async def test_documents_are_told_when_they_come_and_when_they_go(database: Database) -> None:
     await listen(database, "sections")
     corpus = Corpus(database)
     await corpus.publish("a.example", PAGES)
-    told = await untold(database)
-    assert [(kind, sections) for kind, _, sections in told] == [("sections", None)] * 3
+    rows = await unsent(database)
+    assert [(kind, sections) for kind, _, sections in rows] == [("sections", None)] * 3
     await corpus.publish("a.example", {**PAGES, "/new": [("New", "x"), ("More", "y")]})
-    assert len(await untold(database)) == 4
+    assert len(await unsent(database)) == 4
     await corpus.delete("a.example")
     async with database.connection() as connection:
         await connection.execute("DELETE FROM outbox")
         await connection.execute("UPDATE generations SET state = 'abandoned'")
     await DocumentCleanup(database).run_once()
-    assert sorted(row[2] for row in await untold(database)) == [1, 1, 1, 2]
+    assert sorted(row[2] for row in await unsent(database)) == [1, 1, 1, 2]
 
 
 async def test_products_are_told_when_something_changes(
@@ -97,18 +97,18 @@ async def test_products_are_told_when_something_changes(
     await listen(database, "products")
     shop = await Shop(database, settings).open()
     [first, second] = await shop.stock({"a": lamp("10"), "b": lamp("20")})
-    assert len(await untold(database)) == 2
+    assert len(await unsent(database)) == 2
     await shop.stock({"a": lamp("10"), "b": lamp("20")})
-    assert len(await untold(database)) == 2
+    assert len(await unsent(database)) == 2
     await shop.visit("a", lamp("11"))
-    assert (await untold(database))[-1] == ("products", first.product_id, None)
+    assert (await unsent(database))[-1] == ("products", first.product_id, None)
     async with database.transaction() as connection:
         await withdraw(connection, [await shop.task("b")])
-    assert (await untold(database))[3:] == [("products", second.product_id, None)]
+    assert (await unsent(database))[3:] == [("products", second.product_id, None)]
     other = await Shop(database, settings, host="other.example").open()
     page = await shop.page("a", lamp("11"), domain_id=other.domain_id)
     await shop.write(page)
-    assert len(await untold(database)) == 5
+    assert len(await unsent(database)) == 5
 
 
 async def test_later_changes_have_higher_numbers(database: Database, settings: Settings) -> None:
@@ -160,7 +160,7 @@ async def test_what_nobody_feeds_is_forgotten(database: Database) -> None:
     await listen(database)
     await Corpus(database).publish("a.example", PAGES)
     assert await forget_unfed_indexes(database) == 0
-    assert len(await untold(database)) == 3
+    assert len(await unsent(database)) == 3
     assert await forget_unfed_indexes(database, unfed_for=0) == 3
     assert await rows(database, "SELECT FROM search_indexes") == []
 
@@ -175,7 +175,7 @@ async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:
             assert begins is await store.begin_building(
                 connection, "sections", name=name, layout=1, instead_of=instead_of
             )
-            assert begins is await store.know_made(connection, "sections", name, name)
+            assert begins is await store.set_building_uuid(connection, "sections", name, name)
         assert not await store.advance(connection, "sections", "one", 7)
         assert await store.advance(connection, "sections", "three", 7)
         assert await store.advance(connection, "sections", "three", 5)
@@ -199,7 +199,7 @@ async def test_postgresql_answers_until_the_index_is_complete(
     await (await Shop(database, settings).open()).visit("a", lamp())
     found = await search_products(database, "lamp", engine=engine)
     assert (len(found.items), found.note) == (1, choice.NOT_COMPLETE)
-    assert engine.trouble is None  # it has not been asked
+    assert engine.note is None  # no request was sent
 
 
 async def test_postgresql_answers_while_the_engine_does_not(
@@ -210,18 +210,18 @@ async def test_postgresql_answers_while_the_engine_does_not(
     shop = await Shop(database, settings).open()
     await shop.visit("a", lamp())
     first = await search(database, SearchRequest(query="needle", limit=2), engine)
-    assert (len(first.items), first.note) == (2, AWAY)
+    assert (len(first.items), first.note) == (2, UNAVAILABLE)
     again = SearchRequest(query="needle", limit=2, cursor=first.next_cursor)
     rest = await search(database, again, engine)
-    assert (len(rest.items), rest.note) == (1, AWAY)
+    assert (len(rest.items), rest.note) == (1, UNAVAILABLE)
     found = await search_products(database, "lamp", engine=engine)
-    assert (len(found.items), found.note) == (1, AWAY)
+    assert (len(found.items), found.note) == (1, UNAVAILABLE)
     odd = await search(database, SearchRequest(query="needle_in"), engine)
-    assert odd.note == f"{BY_WORDS} {AWAY}"
+    assert odd.note == f"{BY_WORDS} {UNAVAILABLE}"
     nothing = await search(database, SearchRequest(query="-needle"), engine)
     assert nothing.note is not None
     assert nothing.note.startswith("The query has only words to exclude")
-    assert nothing.note.endswith(AWAY)
+    assert nothing.note.endswith(UNAVAILABLE)
 
 
 # --- settings ------------------------------------------------------------------------------------

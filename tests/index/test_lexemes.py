@@ -1,4 +1,4 @@
-"""Vectors and queries of the real PostgreSQL, as an engine is told and asked them."""
+"""Vectors and queries of the real PostgreSQL, as the search engine gets them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from forager.index.tsquery import (
 )
 
 
-async def ask(database: Database, expression: Any, *values: object) -> str:
+async def evaluate(database: Database, expression: Any, *values: object) -> str:
     async with database.connection() as connection:
         cursor = await connection.execute(f"SELECT ({expression})::text", values)
         row = await cursor.fetchone()
@@ -33,7 +33,7 @@ async def ask(database: Database, expression: Any, *values: object) -> str:
 
 
 async def test_words_are_told_in_their_order_without_common_ones(database: Database) -> None:
-    vector = await ask(
+    vector = await evaluate(
         database, "to_tsvector('english', %s)", "the write ahead log is written first, the log"
     )
     words = ["write", "ahead", "log", "written", "first", "log"]
@@ -41,24 +41,24 @@ async def test_words_are_told_in_their_order_without_common_ones(database: Datab
 
 
 async def test_words_without_a_place_stand_at_the_end(database: Database) -> None:
-    vector = await ask(
+    vector = await evaluate(
         database,
         "setweight(to_tsvector('simple', 'a b'), 'A') || array_to_tsvector(%s)",
         ["pg_stat.query", "--no-verify", "§7"],
     )
-    told = words_of(vector).split("\n")
-    assert told[:2] == ["a", "b"]
-    assert set(told[2:]) == {"pg_stat.query", "--no-verify", "§7"}
+    words = words_of(vector).split("\n")
+    assert words[:2] == ["a", "b"]
+    assert set(words[2:]) == {"pg_stat.query", "--no-verify", "§7"}
 
 
 async def test_quotes_and_backslashes_come_back_as_they_were(database: Database) -> None:
     odd = ["it's", "a\\b", "''", "\\'", "end\\"]
-    vector = await ask(database, "array_to_tsvector(%s)", odd)
+    vector = await evaluate(database, "array_to_tsvector(%s)", odd)
     assert set(words_of(vector).split("\n")) == set(odd)
 
 
 async def test_long_words_are_cut_for_both_sides(database: Database) -> None:
-    vector = await ask(database, "to_tsvector('simple', %s)", "x" * 1500)
+    vector = await evaluate(database, "to_tsvector('simple', %s)", "x" * 1500)
     assert words_of(vector) == "x" * LONGEST
     assert engine_query(f"'{'x' * 1500}'", "words") == {"term": {"words": "x" * LONGEST}}
     assert engine_query("'pg_st':*", "words") == {"prefix": {"words": "pg_st"}}
@@ -66,10 +66,10 @@ async def test_long_words_are_cut_for_both_sides(database: Database) -> None:
 
 async def test_a_text_of_many_words_is_told_without_end_of_places(database: Database) -> None:
     text = " ".join(f"w{number}" for number in range(20_000))
-    told = words_of(await ask(database, "to_tsvector('simple', %s)", text)).split("\n")
-    assert set(told) == set(text.split())
-    assert len(told) == 20_000  # all beyond a number have the same place
-    assert told[:3] == ["w0", "w1", "w2"]
+    words = words_of(await evaluate(database, "to_tsvector('simple', %s)", text)).split("\n")
+    assert set(words) == set(text.split())
+    assert len(words) == 20_000  # all beyond a number have the same place
+    assert words[:3] == ["w0", "w1", "w2"]
     assert words_of("") == ""
 
 
@@ -94,7 +94,7 @@ TYPED = [
 async def test_queries_are_read_as_postgresql_writes_them(
     database: Database, config: str, typed: str, read: object
 ) -> None:
-    query = await ask(database, "websearch_to_tsquery(%s::regconfig, %s)", config, typed)
+    query = await evaluate(database, "websearch_to_tsquery(%s::regconfig, %s)", config, typed)
     assert parse(query) == read
 
 
@@ -106,12 +106,12 @@ async def test_what_is_written_by_hand_is_read_as_postgresql_reads_it(database: 
         "(('§1' | '§2')) & ('x' <2> 'y')",
         "'it''s' & 'a\\\\b'",
     ):
-        written = await ask(database, "%s::tsquery", query)
+        written = await evaluate(database, "%s::tsquery", query)
         assert _bare(parse(query)) == _bare(parse(written))
 
 
 def _bare(node: object) -> object:
-    """PostgreSQL writes `a & b & c`, whoever bound them how."""
+    """A node without brackets: PostgreSQL writes `a & b & c` for any nesting."""
     match node:
         case All(operands) | Either(operands):
             flat: list[object] = []
@@ -125,8 +125,8 @@ def _bare(node: object) -> object:
 
 
 def test_only_what_is_exact_excludes() -> None:
-    asked = engine_query("'a' & !'b' & !('c' <-> 'd')", "words")
-    assert asked == {
+    query = engine_query("'a' & !'b' & !('c' <-> 'd')", "words")
+    assert query == {
         "bool": {
             "must": [{"term": {"words": "a"}}],
             "must_not": [{"term": {"words": "b"}}],
@@ -142,8 +142,8 @@ def test_a_row_of_words_is_a_phrase_and_a_row_of_others_is_all_of_them() -> None
     assert engine_query("'a' <-> 'b' <3> 'c'", "words") == {
         "match_phrase": {"words": {"query": "a\nb\nc", "slop": 2}}
     }
-    asked = engine_query("'a' <-> ('b' | 'c')", "words")
-    assert [*asked["bool"]["must"][1]["bool"]] == ["should", "minimum_should_match"]
+    query = engine_query("'a' <-> ('b' | 'c')", "words")
+    assert [*query["bool"]["must"][1]["bool"]] == ["should", "minimum_should_match"]
 
 
 @pytest.mark.parametrize("text", ["", "'a' &", "('a'", "'a')", "& 'a'", "'a' 'b'"])

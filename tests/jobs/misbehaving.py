@@ -141,7 +141,7 @@ async def wait_a_while(context: JobContext) -> Outcome:
 
 
 async def freeze_in_transaction(context: JobContext) -> Outcome:
-    """Stop this process behind the fence, before the commit; go on when somebody continues it."""
+    """Stop this process behind the fence, before the commit; continue after SIGCONT."""
     if await next_step(context) > 0:
         return Completed()
     async with context.database.transaction() as connection:
@@ -165,7 +165,7 @@ async def fill_the_disk(context: JobContext) -> Outcome:
 
 
 async def lose_answers(context: JobContext) -> Outcome:
-    """After every commit the line is dead before the answer: nobody knows whether it worked."""
+    """After every commit the connection breaks before the response: the result is unknown."""
     step = await next_step(context)
     if step < context.job.payload["steps"]:
         await mark(context, step)

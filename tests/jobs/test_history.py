@@ -13,7 +13,7 @@ from forager.jobs.queue import Queue
 
 
 async def move_back(database: Database, job_id: UUID, minutes: float) -> None:
-    """Let a job have been added so many minutes earlier."""
+    """Date the creation of a job back by some minutes."""
     async with database.connection() as connection:
         await connection.execute(
             """

@@ -126,7 +126,7 @@ async def test_whoever_ties_a_domain_finds_every_job(queue: Queue, domains: Doma
 
 @asynccontextmanager
 async def source_taken(database: Database, source: str) -> AsyncIterator[None]:
-    """Somebody adds a job of this source, and thinks better of it at the end."""
+    """Another transaction adds a job of this source, and is rolled back at the end."""
     async with database.connection() as connection, connection.transaction(force_rollback=True):
         await connection.execute(
             "INSERT INTO crawl_jobs (id, kind, payload, source_id) VALUES (%s, 'crawl', '{}', %s)",
@@ -136,7 +136,7 @@ async def source_taken(database: Database, source: str) -> AsyncIterator[None]:
 
 
 async def waiting(database: Database, number: int, *unless: asyncio.Future[Any]) -> None:
-    """Until so many wait for a lock, or one of these has not waited at all."""
+    """Wait until this many sessions wait for a lock, or one of the tasks is done."""
     async with asyncio.timeout(LIMIT), database.connection() as connection:
         while not any(each.done() for each in unless):
             cursor = await connection.execute(

@@ -10,7 +10,9 @@ import pytest
 
 from forager.processes.identity import has_died, process_name
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes are identified on Linux only"
+)
 
 
 def test_a_living_process_has_not_died() -> None:

@@ -93,7 +93,7 @@ async def test_worker_and_runner_killed_together_cost_one_retry(
             job_id = await shop.enqueue("wait for word")
             await shop.first_mark(job_id)
             await gone(*worker.kill_all())
-            # as it looks from another machine: nobody there can see that the process is gone
+            # as it looks from another machine, where the end of the process cannot be seen
             await shop.sql("UPDATE workers SET process = 'elsewhere 1 1' RETURNING 1")
             # skipped until the server has noticed that the killed ones are gone
             [recovered] = await eventually(partial(two_looks, shop))
@@ -319,7 +319,7 @@ async def test_a_pause_taken_back_at_once_changes_nothing(
             await shop.queue.pause(job_id)
             resumed = await shop.queue.resume(job_id)
             if resumed.status is not Status.PROCESSING:
-                break  # it had parked already, and is claimed anew
+                break  # it had parked already, and is claimed again
         job = await shop.ended(job_id)
         assert job.retry_count == 0
         assert [mark.step for mark in await shop.marks(job_id)] == list(range(200))
@@ -334,10 +334,10 @@ async def test_resuming_a_pausing_job_goes_on_under_the_same_lease(
         mark = await shop.first_mark(job_id)
         await shop.queue.pause(job_id)
 
-        async def told() -> bool:
+        async def asked_to_stop() -> bool:
             return supervisor.runners[job_id].stop_sent is not None
 
-        await eventually(told)
+        await eventually(asked_to_stop)
         resumed = await shop.queue.resume(job_id)
         assert (resumed.status, resumed.lease) == (Status.PROCESSING, mark.lease)
 

@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python worker_process.py SETTINGS_AS_JSON DATABASE_URL`."""
+"""A worker as a separate process: `python worker_process.py SETTINGS_AS_JSON DATABASE_URL`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue with a worker, in this process or in one of its own, and jobs that misbehave."""
+"""A queue with a worker, in this process or in a separate one, and jobs that misbehave."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def at_work(shop: Shop) -> AsyncIterator[Supervisor]:
 
 
 class WorkerProcess:
-    """A worker in a process of its own."""
+    """A worker in a separate process."""
 
     def __init__(self, settings: Settings, url: str) -> None:
         text = settings.model_dump_json(exclude={"database_url"})

@@ -1,4 +1,4 @@
-"""Arguments that nobody should send: every tool answers or refuses, and none breaks."""
+"""Invalid arguments: every tool answers or rejects them, and none breaks."""
 
 from __future__ import annotations
 

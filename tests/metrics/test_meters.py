@@ -1,4 +1,4 @@
-"""Meters hold what was recorded until somebody takes it, and then nothing."""
+"""Meters hold values until they are taken, and none afterwards."""
 
 from __future__ import annotations
 

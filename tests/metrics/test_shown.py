@@ -117,7 +117,7 @@ class TestOpened:
         return settings.model_copy(update={"api_port": 0, "metrics_open": True})
 
     async def test_it_can_be_opened(self, address: str, database: Database) -> None:
-        await create_key(database, "somebody", scope=Scope.ADMIN)
+        await create_key(database, "someone", scope=Scope.ADMIN)
         assert (await scrape(address)).status == 200
         async with Api(address) as client:
             assert (await client.get("/api/v1/jobs")).status == 401

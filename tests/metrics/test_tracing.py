@@ -22,7 +22,7 @@ from support.waiting import eventually
 FORAGER = Path(sys.executable).parent / "forager"
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{CALLER}-01"
-PATIENCE = 300.0
+LIMIT = 300.0
 
 
 @pytest.fixture
@@ -35,29 +35,29 @@ def traces() -> Iterator[Collector]:
 async def test_a_url_is_followed_from_the_request_to_its_publication(
     traces: Collector, database_url: str, site: Site, tmp_path: Path
 ) -> None:
-    told = {
+    environment = {
         "FORAGER_DATABASE_URL": database_url,
         "FORAGER_TRACES_URL": traces.url,
         "FORAGER_LOG_LEVEL": "info",
     }
     order = {"urls": [site.url], "allow_private": True}
-    with api_process(tmp_path, **told) as address:
+    with api_process(tmp_path, **environment) as address:
         async with Api(address) as client:
             path, headers = "/api/v1/crawls", {"traceparent": TRACEPARENT}
             answer = await client.post(path, order, headers=headers)
             assert answer.status == 202, answer.body
         with subprocess.Popen(
             [FORAGER, "worker", "--no-tasks"],
-            env=os.environ | told,
+            env=os.environ | environment,
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as worker:
             try:
-                await eventually(lambda: traces.named("publish") and traces.named("run"), PATIENCE)
+                await eventually(lambda: traces.named("publish") and traces.named("run"), LIMIT)
             finally:
                 worker.terminate()
-    await eventually(lambda: traces.named("enqueue"), PATIENCE)
+    await eventually(lambda: traces.named("enqueue"), LIMIT)
 
     [request] = traces.named("POST /api/v1/crawls")
     [enqueue] = traces.named("enqueue")
@@ -108,12 +108,12 @@ def test_the_standard_variable_is_enough(
 def test_a_collector_that_does_not_answer_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its address is taken by somebody who says nothing."""
+    """The address of the collector belongs to a server that never responds."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        monkeypatch.setattr(tracing, "FAREWELL_LIMIT", 0.1)
+        monkeypatch.setattr(tracing, "SHUTDOWN_LIMIT", 0.1)
         with tracing.tracing(Settings(traces_url=url), "test"), tracing.span("lost"):
             pass
         left = [thread for thread in threading.enumerate() if thread.name == "last traces"]

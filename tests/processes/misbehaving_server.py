@@ -1,4 +1,4 @@
-"""A sandboxed process that does what it is asked to: mostly harm."""
+"""A sandboxed process whose requests say how it misbehaves."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from forager.processes.serving import Answer, limit_memory, serve
+from forager.processes.serving import Response, limit_memory, serve
 
 FOLDER = Path(sys.argv[1])
 MEMORY_MB = 300
 
 
-def answer(request: dict[str, Any], body: bytes) -> Answer:
+def handle(request: dict[str, Any], body: bytes) -> Response:
     attempt = _note_attempt(request["id"])
     return {"said": _ACTIONS[body.decode()](attempt), "pid": os.getpid()}, []
 
 
 def _note_attempt(number: int) -> int:
-    """How often this question has been asked, in any process."""
+    """How often this request was received, by any process."""
     path = FOLDER / f"attempts-{number}"
     with path.open("a") as file:
         file.write(f"{os.getpid()}\n")
@@ -116,4 +116,4 @@ _ACTIONS = {
 
 if __name__ == "__main__":
     limit_memory(MEMORY_MB)
-    serve(answer)
+    serve(handle)

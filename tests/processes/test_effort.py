@@ -1,4 +1,4 @@
-"""What counts against a question: what it causes, and not what others do to its process."""
+"""Limits count what a request causes, and not what others do to its process."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_machine_that_sleeps_counts_for_nobody(machine: Machine) -> None:
     assert machine.broken is None
 
 
-def test_a_stopped_process_costs_its_question_nothing(machine: Machine) -> None:
+def test_a_stopped_process_costs_its_request_nothing(machine: Machine) -> None:
     machine.usage = replace(RUNNING, is_stopped=True)
     machine.pass_time(30)
     assert machine.broken is None
@@ -83,7 +83,7 @@ def test_a_stopped_process_costs_its_question_nothing(machine: Machine) -> None:
     assert not machine.effort.is_stopped_too_long
 
 
-def test_every_question_starts_from_zero(machine: Machine) -> None:
+def test_every_request_starts_from_zero(machine: Machine) -> None:
     machine.pass_time(20, cpu=1.0)
     machine.effort.add(1, 8, 1.0)
     machine.now += 1

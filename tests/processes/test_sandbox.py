@@ -1,4 +1,4 @@
-"""Sandboxed processes that misbehave or are attacked: the next question is answered anyway."""
+"""Sandboxed processes that misbehave or are attacked: the next request is handled anyway."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ from forager.processes.usage import started_at
 from support.waiting import eventually
 
 MODULE = "misbehaving_server"
-PATIENT = SandboxLimits(seconds=60, memory_mb=300)
-HURRIED = SandboxLimits(seconds=0.5, memory_mb=300)
+GENEROUS = SandboxLimits(seconds=60, memory_mb=300)
+STRICT = SandboxLimits(seconds=0.5, memory_mb=300)
 LIMIT = 120.0
 
 
-class Asked:
-    """A sandbox with a folder in which its processes note who was asked what."""
+class Client:
+    """A sandbox with a folder in which its processes record their requests."""
 
     def __init__(self, process: Sandbox, folder: Path) -> None:
         self.process = process
         self._folder = folder
         self._numbers = count()
 
-    async def ask(self, what: str) -> str:
-        return (await self.ask_as(next(self._numbers), what))[0]
+    async def request(self, what: str) -> str:
+        return (await self.request_as(next(self._numbers), what))[0]
 
-    async def ask_as(self, number: int, what: str) -> tuple[str, int]:
+    async def request_as(self, number: int, what: str) -> tuple[str, int]:
         async with asyncio.timeout(LIMIT):
-            answer, _ = await self.process.ask(number, {"id": number}, what.encode())
-        return answer["said"], answer["pid"]
+            response, _ = await self.process.request(number, {"id": number}, what.encode())
+        return response["said"], response["pid"]
 
     def start(self, what: str) -> tuple[int, asyncio.Task[tuple[str, int]]]:
         number = next(self._numbers)
-        return number, asyncio.create_task(self.ask_as(number, what))
+        return number, asyncio.create_task(self.request_as(number, what))
 
     def pids(self, number: int) -> list[int]:
         path = self._folder / f"attempts-{number}"
         return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
     async def at_work(self, number: int) -> int:
-        """The first process that works on a question."""
+        """The first process that works on a request."""
         return (await eventually(lambda: self.pids(number)))[0]
 
 
@@ -70,26 +70,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-async def patient(folder: Path) -> AsyncIterator[Asked]:
-    process = await Sandbox.start(MODULE, str(folder).encode(), PATIENT)
-    yield Asked(process, folder)
+async def generous(folder: Path) -> AsyncIterator[Client]:
+    process = await Sandbox.start(MODULE, str(folder).encode(), GENEROUS)
+    yield Client(process, folder)
     await process.stop()
 
 
 @pytest.fixture
-async def hurried(folder: Path) -> AsyncIterator[Asked]:
-    process = await Sandbox.start(MODULE, str(folder).encode(), HURRIED)
-    yield Asked(process, folder)
+async def strict(folder: Path) -> AsyncIterator[Client]:
+    process = await Sandbox.start(MODULE, str(folder).encode(), STRICT)
+    yield Client(process, folder)
     await process.stop()
 
 
-# --- what a question does ------------------------------------------------------------------------
+# --- harmful requests ------------------------------------------------------------------------
 
 
-async def test_a_child_that_is_left_behind_stops_nothing(patient: Asked, folder: Path) -> None:
+async def test_a_child_that_is_left_behind_stops_nothing(generous: Client, folder: Path) -> None:
     with pytest.raises(GiveUp, match="ended with code -11"):
-        await patient.ask("leave a child")
-    assert await patient.ask("echo") == "attempt 1"
+        await generous.request("leave a child")
+    assert await generous.request("echo") == "attempt 1"
     left = [int(path.name.removeprefix("child-")) for path in folder.glob("child-*")]
     assert len(left) == 2  # of both attempts
     for pid in left:
@@ -100,87 +100,87 @@ async def test_a_child_that_is_left_behind_stops_nothing(patient: Asked, folder:
     ("what", "cause"),
     [("crash", "ended with code -11"), ("share memory", "needs more than 300 MB")],
 )
-async def test_a_question_is_given_up_when_it_fails_in_a_fresh_process_too(
-    patient: Asked, what: str, cause: str
+async def test_a_request_fails_after_a_fault_in_a_second_process(
+    generous: Client, what: str, cause: str
 ) -> None:
-    number, asking = patient.start(what)
+    number, request = generous.start(what)
     with pytest.raises(GiveUp, match=cause) as refused:
-        await asking
+        await request
     assert refused.value.kind is ErrorKind.PARSE
-    assert len(set(patient.pids(number))) == 2
-    assert await patient.ask("echo") == "attempt 1"
+    assert len(set(generous.pids(number))) == 2
+    assert await generous.request("echo") == "attempt 1"
 
 
 async def test_why_a_process_was_killed_is_known_when_its_exit_is_noticed_late(
-    patient: Asked, monkeypatch: pytest.MonkeyPatch
+    generous: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def on_a_busy_machine(mark: str, *, besides: int) -> None:
         time.sleep(1.2)  # two more looks at the limits, at a process without memory
         kill_marked(mark, besides=besides)
 
     monkeypatch.setattr(child, "kill_marked", on_a_busy_machine)
-    number, asking = patient.start("share memory")
+    number, request = generous.start("share memory")
     with pytest.raises(GiveUp, match="needs more than 300 MB"):
-        await asking
-    assert len(set(patient.pids(number))) == 2
+        await request
+    assert len(set(generous.pids(number))) == 2
 
 
 @pytest.mark.parametrize("what", ["spin", "sleep"])
-async def test_time_counts_when_it_is_used_or_slept_through(hurried: Asked, what: str) -> None:
-    number, asking = hurried.start(what)
+async def test_time_counts_when_it_is_used_or_slept_through(strict: Client, what: str) -> None:
+    number, request = strict.start(what)
     with pytest.raises(GiveUp, match=r"it takes longer than 0\.5 s$"):
-        await asking
-    assert len(set(hurried.pids(number))) == 2
-    assert await hurried.ask("echo") == "attempt 1"
+        await request
+    assert len(set(strict.pids(number))) == 2
+    assert await strict.request("echo") == "attempt 1"
 
 
 @pytest.mark.parametrize("what", ["crash at first", "send nonsense"])
-async def test_a_question_that_fails_once_is_answered(patient: Asked, what: str) -> None:
-    assert await patient.ask(what) == "attempt 2"
+async def test_a_request_that_fails_once_is_repeated(generous: Client, what: str) -> None:
+    assert await generous.request(what) == "attempt 2"
 
 
-async def test_prints_reach_no_answer(patient: Asked) -> None:
-    assert await patient.ask("print") == "printed"
-    assert await patient.ask("echo") == "attempt 1"
+async def test_prints_are_kept_out_of_responses(generous: Client) -> None:
+    assert await generous.request("print") == "printed"
+    assert await generous.request("echo") == "attempt 1"
 
 
-async def test_nothing_of_the_environment_but_what_python_needs(
+async def test_secrets_of_the_environment_are_hidden(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     monkeypatch.setenv("FORAGER_SECRET_KEY", "hidden")
-    process = await Sandbox.start(MODULE, str(folder).encode(), PATIENT)
+    process = await Sandbox.start(MODULE, str(folder).encode(), GENEROUS)
     try:
-        names = (await Asked(process, folder).ask("environment")).split()
+        names = (await Client(process, folder).request("environment")).split()
     finally:
         await process.stop()
     assert "PATH" in names
     assert not [name for name in names if "SECRET" in name]
 
 
-# --- what others do to it ------------------------------------------------------------------------
+# --- attacks from outside ------------------------------------------------------------------------
 
 
-async def test_a_process_killed_from_outside_costs_no_page(patient: Asked) -> None:
-    number, asking = patient.start("hang at first")
-    _, behind = patient.start("echo")
-    os.kill(await patient.at_work(number), signal.SIGKILL)
-    assert (await asking)[0] == "attempt 2"
+async def test_a_process_killed_from_outside_costs_no_page(generous: Client) -> None:
+    number, request = generous.start("hang at first")
+    _, behind = generous.start("echo")
+    os.kill(await generous.at_work(number), signal.SIGKILL)
+    assert (await request)[0] == "attempt 2"
     assert (await behind)[0] == "attempt 1"
 
 
 async def test_a_process_stopped_from_outside_is_replaced_and_costs_no_page(
-    hurried: Asked, monkeypatch: pytest.MonkeyPatch
+    strict: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # longer than the limit of a question
-    monkeypatch.setattr(effort, "STOPPED_LIMIT", 4 * HURRIED.seconds)
-    number, asking = hurried.start("hang at first")
-    os.kill(await hurried.at_work(number), signal.SIGSTOP)
-    assert (await asking)[0] == "attempt 2"
+    # longer than the limit of a request
+    monkeypatch.setattr(effort, "STOPPED_LIMIT", 4 * STRICT.seconds)
+    number, request = strict.start("hang at first")
+    os.kill(await strict.at_work(number), signal.SIGSTOP)
+    assert (await request)[0] == "attempt 2"
 
 
-async def test_a_machine_without_processes_to_spare_gets_time(
-    patient: Asked, monkeypatch: pytest.MonkeyPatch
+async def test_starts_are_retried_on_a_machine_without_processes_to_spare(
+    generous: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([OSError("no processes to spare")] * 2)
 
@@ -191,38 +191,38 @@ async def test_a_machine_without_processes_to_spare_gets_time(
 
     monkeypatch.setattr(child, "start_python", scarce)
     monkeypatch.setattr(sandbox, "RESTART_DELAY", 0.01)
-    assert await patient.ask("crash at first") == "attempt 2"
+    assert await generous.request("crash at first") == "attempt 2"
 
 
-ASKING = """
+CLIENT = """
 import asyncio, sys
 from forager.processes.sandbox import Sandbox, SandboxLimits
 
 async def main():
     process = await Sandbox.start("misbehaving_server", sys.argv[1].encode(), SandboxLimits())
-    await process.ask(0, {"id": 0}, b"spin")
+    await process.request(0, {"id": 0}, b"spin")
 
 asyncio.run(main())
 """
 
 
-async def test_a_sandboxed_process_ends_with_the_one_that_asks(folder: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", ASKING, str(folder)]) as asker:
+async def test_a_sandboxed_process_ends_with_its_parent(folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", CLIENT, str(folder)]) as parent:
         attempts = folder / "attempts-0"
         await eventually(lambda: attempts.exists() and attempts.read_text())
-        asker.kill()
+        parent.kill()
     await ended(int(attempts.read_text()))
 
 
-async def test_a_process_that_cannot_start_is_not_blamed_on_the_question(
+async def test_a_process_that_cannot_start_is_a_temporary_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sandbox, "FAILED_STARTS", 3)
     monkeypatch.setattr(sandbox, "RESTART_DELAY", 0.01)
-    process = await Sandbox.start("no_such_module_anywhere", b"", PATIENT)
+    process = await Sandbox.start("no_such_module_anywhere", b"", GENEROUS)
     try:
         async with asyncio.timeout(LIMIT):
             with pytest.raises(Retry, match="cannot be read now"):
-                await process.ask(1, {"id": 1}, b"")
+                await process.request(1, {"id": 1}, b"")
     finally:
         await process.stop()

@@ -62,14 +62,14 @@ class Searched:
 
     async def entries(self, kind: str = "sections") -> int:
         """How many there are in the index that is in use."""
-        answer = await self.client.ask("GET", f"{self.prefix}-{kind}/_count")
+        answer = await self.client.request("GET", f"{self.prefix}-{kind}/_count")
         return int(answer["count"])
 
     async def indexes(self) -> list[str]:
-        answer = await self.client.ask("GET", f"{self.prefix}-*/_settings")
+        answer = await self.client.request("GET", f"{self.prefix}-*/_settings")
         return sorted(answer)
 
-    async def untold(self) -> int:
+    async def unsent(self) -> int:
         return int((await self.row("SELECT count(*) FROM outbox"))[0])
 
     async def row(self, statement: Any, *values: object) -> tuple[Any, ...]:
@@ -100,5 +100,5 @@ async def searched(
         for kind in complete:
             await index.reindex(kind)
         yield index
-        await own.ask("DELETE", f"{prefix}-*")
-        await own.ask("DELETE", f"_index_template/{prefix}-*")
+        await own.request("DELETE", f"{prefix}-*")
+        await own.request("DELETE", f"_index_template/{prefix}-*")

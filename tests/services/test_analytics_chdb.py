@@ -8,7 +8,7 @@ import pytest
 
 from analytics.lake_rows import add_prices, aged_product
 from analytics.site_rows import add_job, settle
-from forager.analytics.answers import answer, ask_chdb, sources_of
+from forager.analytics.answers import answer, query_chdb, sources_of
 from forager.analytics.dataset import DATASETS
 from forager.analytics.lake import lake_folder, read_manifest
 from forager.analytics.sync import sync
@@ -30,7 +30,7 @@ async def test_every_dataset_has_as_many_rows_as_the_manifest_says(folder: Path)
     assert manifest is not None
     sources = sources_of(manifest)
     for dataset in DATASETS:
-        found = await ask_chdb(f"SELECT toString(count()) FROM {sources[dataset.name]}", folder)
+        found = await query_chdb(f"SELECT toString(count()) FROM {sources[dataset.name]}", folder)
         assert found["data"] == [[str(sum(file.rows for file in manifest.of(dataset.name)))]]
 
 
@@ -45,4 +45,4 @@ async def test_a_broken_file_is_an_error_and_not_an_answer(
 
 async def test_what_takes_too_long_is_stopped(folder: Path) -> None:
     with pytest.raises(NotAllowed, match="longer"):
-        await ask_chdb("SELECT sum(number) FROM numbers(1000000000000)", folder, longest=1)
+        await query_chdb("SELECT sum(number) FROM numbers(1000000000000)", folder, longest=1)

@@ -240,7 +240,7 @@ async def test_a_question_that_takes_too_long(settings: Settings) -> None:
     assert settings.clickhouse_url is not None
     async with connected(settings.clickhouse_url) as server:
         with pytest.raises(NotAllowed, match="too long"):
-            await server.ask("SELECT sleepEachRow(1) FROM numbers(3)", longest=0.5)
+            await server.query("SELECT sleepEachRow(1) FROM numbers(3)", longest=0.5)
 
 
 def test_the_commands(

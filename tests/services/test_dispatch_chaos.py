@@ -180,7 +180,7 @@ async def test_every_task_is_done_once(
     for shop in shops:
         _budget_was_kept(shop)
     await _all_is_archived(tasks)
-    await index.client.ask("POST", f"{index.prefix}-*/_refresh")
+    await index.client.request("POST", f"{index.prefix}-*/_refresh")
     assert await index.entries("products") == TASKS
 
 
@@ -192,7 +192,7 @@ async def _live_through(world: World) -> None:
     await world.until_completed(TASKS)
 
     async def all_told() -> bool:
-        return await world.index.untold() == 0
+        return await world.index.unsent() == 0
 
     await eventually(all_told, LIMIT)
 

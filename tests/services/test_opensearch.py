@@ -102,7 +102,7 @@ async def killed(opensearch: OpenSearch) -> AsyncIterator[None]:
 
 async def until_told(index: Searched) -> None:
     async with asyncio.timeout(LIMIT):
-        while await index.untold():
+        while await index.unsent():
             await asyncio.sleep(0.05)
 
 
@@ -114,9 +114,9 @@ async def test_sections_are_told_and_deleted_sections_are_forgotten(
 ) -> None:
     await corpus.publish("a.example", pages(0, 3))
     await corpus.publish("a.example", pages(1, 4))
-    assert await index.untold() == 4  # a page that was there before is not told again
+    assert await index.unsent() == 4  # a page that was there before is not told again
     await index.feed()
-    assert await index.untold() == 0
+    assert await index.unsent() == 0
     assert await index.entries() == 16
     async with index.database.connection() as connection:
         await connection.execute("UPDATE sources SET keep_generations = 1")
@@ -147,19 +147,19 @@ async def test_products_are_told_whatever_changes_them(
         assert await found(category="lighting", brand="lumen & sons", sku="bl-100") == [a, b]
         assert await found(category="lamps") == []
         await shop.visit("a", lamp("17"))
-        assert await index.untold() == 1
+        assert await index.unsent() == 1
         assert await found(min_price=Decimal(15)) == [a, b]  # as PostgreSQL has it
         await index.feed()
         assert await found(min_price=Decimal(15)) == [a, b]
         await shop.visit("a", lamp("17"))
-        assert await index.untold() == 0  # nothing has changed
+        assert await index.unsent() == 0  # nothing has changed
         other = await Shop(database, settings, host="other.example").open()
         await shop.write(
             replace(await shop.page("b", lamp("20", name="Copper lamp")), domain_id=other.domain_id)
         )
         await index.feed()
         assert await found(domain="other.example") == [b]
-        stored = await index.client.ask("GET", f"{index.prefix}-products/_doc/{a}")
+        stored = await index.client.request("GET", f"{index.prefix}-products/_doc/{a}")
         assert stored["_source"] == {
             "product_id": a,
             "product_name": "Brass Desk Lamp",
@@ -178,7 +178,7 @@ async def test_products_are_told_whatever_changes_them(
 
 async def test_the_mapping_is_the_one_of_the_template(index: Searched) -> None:
     await index.reindex(INDEXED_PRODUCTS)
-    answer = await index.client.ask("GET", f"{index.prefix}-products/_mapping")
+    answer = await index.client.request("GET", f"{index.prefix}-products/_mapping")
     [found] = answer.values()
     properties = found["mappings"]["properties"]
     assert {name: properties[name]["type"] for name in SEED} == SEED
@@ -205,7 +205,8 @@ async def test_an_old_message_cannot_overwrite(
         [old] = [await index.row("SELECT id FROM outbox")]
         async with database.connection() as connection:
             rows = await INDEXED_PRODUCTS.select(connection, [written.product_id or 0])
-        stale = Action.write(INDEXED_PRODUCTS.entry(rows[0]), old[0])
+        entry = INDEXED_PRODUCTS.entry(rows[0])
+        stale = Action(entry.id, entry.ref_id, old[0], entry.body)
         await shop.visit("a", lamp("10", name="New lamp"))
         await index.feed()
         name = f"{index.prefix}-products"
@@ -213,7 +214,7 @@ async def test_an_old_message_cannot_overwrite(
         assert told.counts == {"known": 1}
         gone = Action(stale.id, stale.ref_id, old[0])
         assert (await send(index.client, name, [gone], payload_of([gone]))).counts == {"known": 1}
-        stored = await index.client.ask("GET", f"{name}/_doc/{stale.id}")
+        stored = await index.client.request("GET", f"{name}/_doc/{stale.id}")
         assert stored["_source"]["product_name"] == "New lamp"
         # nor does it bring back what was deleted
         async with database.transaction() as connection:
@@ -321,13 +322,13 @@ async def test_postgresql_answers_and_says_so_while_the_engine_is_down(
 ) -> None:
     await corpus.publish("a.example", pages(0, 2))
     await index.feed()
-    monkeypatch.setattr(engine, "REST", 0.0)
+    monkeypatch.setattr(engine, "COOLDOWN", 0.0)
     configure_logs("warning")
     used = index.engine
     request = SearchRequest(query="needle", limit=100)
     async with killed(opensearch):
         found = [await search(index.database, request, used) for _ in range(3)]
-    assert [(sections_in(page), page.note) for page in found] == [(8, engine.AWAY)] * 3
+    assert [(sections_in(page), page.note) for page in found] == [(8, engine.UNAVAILABLE)] * 3
     said = capfd.readouterr().err
     assert said.count("the search engine does not answer, PostgreSQL does") == 1
     async with asyncio.timeout(LIMIT):
@@ -340,13 +341,13 @@ async def test_an_engine_that_is_silent_is_not_waited_for_by_everybody(
 ) -> None:
     await corpus.publish("a.example", pages(0, 2))
     monkeypatch.setattr(engine, "ANSWER_LIMIT", 0.2)
-    monkeypatch.setattr(engine, "REST", 3600.0)
+    monkeypatch.setattr(engine, "COOLDOWN", 3600.0)
     async with Relay(opensearch.port, silent=True) as relay, EngineClient(relay.endpoint) as client:
         used = Engine(client)
         for _ in range(2):
             page = await search(index.database, SearchRequest(query="needle"), used)
-            assert (sections_in(page), page.note) == (8, engine.AWAY)
-        assert used.trouble == engine.AWAY
+            assert (sections_in(page), page.note) == (8, engine.UNAVAILABLE)
+        assert used.note == engine.UNAVAILABLE
 
 
 async def test_nothing_is_lost_when_the_engine_is_killed_while_it_is_fed(
@@ -357,12 +358,12 @@ async def test_nothing_is_lost_when_the_engine_is_killed_while_it_is_fed(
     await corpus.publish("a.example", pages(0, 400))
     feeding = asyncio.create_task(ServiceSupervisor([index.feeder.service()]).run())
     async with asyncio.timeout(LIMIT):
-        while await index.untold() >= 380:
+        while await index.unsent() >= 380:
             await asyncio.sleep(0.01)
     async with killed(opensearch):
-        left = await index.untold()
+        left = await index.unsent()
         await corpus.publish("b.example", pages(0, 100))
-        assert await index.untold() == left + 100
+        assert await index.unsent() == left + 100
     # messages of a claim that was cut off come back when they are given back, or with the lease
     await until_told(index)
     feeding.cancel()
@@ -385,7 +386,7 @@ async def test_two_feeders_and_many_writers_agree(
         for task in feeding:
             task.cancel()
         await asyncio.gather(*feeding, return_exceptions=True)
-        answer = await index.client.ask(
+        answer = await index.client.request(
             "POST", f"{index.prefix}-products/_search", {"size": 100, "_source": ["price"]}
         )
         prices = [hit["_source"]["price"] for hit in answer["hits"]["hits"]]
@@ -408,7 +409,7 @@ async def test_a_store_that_is_full_needs_an_index_first(
     await corpus.publish("a.example", pages(0, 3))
     page = await look(empty, "needle", limit=100)
     assert (sections_in(page), page.note) == (12, choice.NOT_COMPLETE)
-    assert await empty.untold() == 0  # nothing is told where nobody listens
+    assert await empty.unsent() == 0  # nothing is told where nobody listens
     done = await empty.reindex(INDEXED_SECTIONS)
     assert (done.rows, done.resumed) == (3, False)
     page = await look(empty, "needle", limit=100)
@@ -418,13 +419,13 @@ async def test_a_store_that_is_full_needs_an_index_first(
 
 async def test_what_was_switched_off_must_be_made_anew(index: Searched, corpus: Corpus) -> None:
     await corpus.publish("a.example", pages(0, 3))
-    assert await index.untold() == 3
+    assert await index.unsent() == 3
     assert await forget_unfed_indexes(index.database) == 0  # others may have it switched on
     assert await forget_unfed_indexes(index.database, unfed_for=0) == 3
-    assert await index.untold() == 0
+    assert await index.unsent() == 0
     assert (await look(index, "needle")).note == choice.NOT_COMPLETE
     await corpus.publish("a.example", pages(0, 4))
-    assert await index.untold() == 0
+    assert await index.unsent() == 0
 
 
 async def test_an_index_of_another_layout_is_not_asked(
@@ -436,10 +437,10 @@ async def test_an_index_of_another_layout_is_not_asked(
     page = await look(index, "needle")
     assert (sections_in(page), page.note) == (8, choice.OTHER_LAYOUT)
     await index.feed()
-    assert await index.untold() == 2  # somebody else's
+    assert await index.unsent() == 2  # somebody else's
     await index.reindex(INDEXED_SECTIONS)
     assert (await look(index, "needle")).note is None
-    assert await index.untold() == 0
+    assert await index.unsent() == 0
 
 
 async def test_an_index_that_the_engine_has_lost_is_noticed(
@@ -450,7 +451,7 @@ async def test_an_index_that_the_engine_has_lost_is_noticed(
     [name] = await index.indexes()
     await index.client.delete(name)
     page = await look(index, "needle")
-    assert (sections_in(page), page.note) == (8, engine.GONE)
+    assert (sections_in(page), page.note) == (8, engine.LOST)
     # an empty one of the same name is another
     await index.client.create(name)
     await corpus.publish("a.example", pages(0, 3))
@@ -464,7 +465,7 @@ async def test_an_index_that_the_engine_has_lost_is_noticed(
 async def test_an_index_that_is_far_behind_is_not_asked(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "MAX_UNTOLD", 2)
+    monkeypatch.setattr(choice, "MAX_UNSENT", 2)
     await corpus.publish("a.example", pages(0, 3))
     assert (await look(index, "needle")).note == choice.BEHIND
     await index.feed()
@@ -498,7 +499,7 @@ async def test_an_index_is_made_anew_while_it_is_written_and_searched(
     await index.feed()
     assert done.index != before
     assert await index.indexes() == [done.index]
-    answer = await index.client.ask("GET", f"_alias/{index.prefix}-sections")
+    answer = await index.client.request("GET", f"_alias/{index.prefix}-sections")
     assert list(answer) == [done.index]
     sections = await index.row("SELECT count(*) FROM sections")
     assert (await index.entries(),) == sections
@@ -564,7 +565,7 @@ async def test_a_reindex_that_is_killed_at_its_beginning_leaves_nothing(
             await reindex.Reindexer(index.database, client, index.prefix).run(INDEXED_SECTIONS)
     assert len(await index.indexes()) == 2
     await index.feed()  # the one in use is told meanwhile
-    assert (await index.untold(), await index.entries()) == (0, 8)
+    assert (await index.unsent(), await index.entries()) == (0, 8)
     done = await index.reindex(INDEXED_SECTIONS)
     assert await index.indexes() == [done.index]
     assert (await index.entries(), done.resumed) == (8, False)
@@ -574,9 +575,9 @@ async def test_an_alias_that_is_missing_is_made(index: Searched) -> None:
     [name] = await index.indexes()
     alias = f"{index.prefix}-sections"
     gone = {"actions": [{"remove": {"index": name, "alias": alias}}]}
-    await index.client.ask("POST", "_aliases", gone)
+    await index.client.request("POST", "_aliases", gone)
     await index.feed()
-    assert list(await index.client.ask("GET", f"_alias/{alias}")) == [name]
+    assert list(await index.client.request("GET", f"_alias/{alias}")) == [name]
 
 
 class Swapping(EngineClient):
@@ -588,11 +589,11 @@ class Swapping(EngineClient):
         self._kind = kind
         self._swapped = False
 
-    async def ask(self, method: str, path: str, *arguments: Any, **more: Any) -> dict[str, Any]:
+    async def request(self, method: str, path: str, *arguments: Any, **more: Any) -> dict[str, Any]:
         if path.endswith("/_search") and not self._swapped:
             self._swapped = True
             await self._index.reindex(self._kind)
-        return await super().ask(method, path, *arguments, **more)
+        return await super().request(method, path, *arguments, **more)
 
 
 async def test_a_search_in_an_index_that_is_replaced_asks_the_new_one(
@@ -705,9 +706,9 @@ async def test_the_password_is_said_nowhere(
     async with EngineClient(f"http://user:{secret}@127.0.0.1:1") as client:
         page = await search(index.database, SearchRequest(query="needle"), Engine(client))
     async with EngineClient(f"http://user:{secret}@127.0.0.1:{opensearch.port}") as client:
-        await client.ask("GET", "_cluster/health")
+        await client.request("GET", "_cluster/health")
         assert secret not in client.address
-    assert page.note == engine.AWAY
+    assert page.note == engine.UNAVAILABLE
     said = capfd.readouterr().err
     assert "127.0.0.1:1" in said
     assert secret not in repr((said, page))

@@ -6,15 +6,16 @@ import asyncio
 
 import pytest
 
+from forager.db import outages
+from forager.db.outages import is_waiting_for_storage
 from forager.errors import DiskFull
-from forager.tasks.stages import settle
-from forager.tasks.stages.settle import is_waiting_for_storage, retry_until_stored
+from forager.tasks.stages.settle import retry_until_stored
 
 
 async def test_a_write_that_waits_for_space_counts_as_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settle, "PAUSE_WHEN_FULL", 0.001)
+    monkeypatch.setattr(outages, "FULL_INTERVAL", 0.001)
     has_space = asyncio.Event()
 
     async def write() -> str:

@@ -61,7 +61,7 @@ async def tab(address: str) -> AsyncIterator[Tab]:
 
 @pytest.fixture
 async def worker(database: Database, web_settings: Settings) -> AsyncIterator[Supervisor]:
-    """Somebody who runs jobs."""
+    """A worker that runs jobs."""
     supervisor = Supervisor(database, web_settings)
     running = asyncio.ensure_future(supervisor.run())
     yield supervisor

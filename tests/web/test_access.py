@@ -1,4 +1,4 @@
-"""Who gets in: keys, sessions, forms from elsewhere, and what browsers are told."""
+"""Access: keys, sessions, forms of other sites, and security headers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ PAGES = ("/", "/jobs", "/sources", "/search", "/search?q=guide", "/new-crawl", "
 ELSEWHERE = "https://evil.example"
 
 
-async def test_without_any_key_this_machine_needs_none_and_is_told_so(visitor: Visitor) -> None:
+async def test_without_any_key_this_machine_needs_none_and_the_page_says_so(
+    visitor: Visitor,
+) -> None:
     page = await visitor.get("/")
     assert page.status == 200
     assert "sign-in is off" in page.text
@@ -131,7 +133,7 @@ async def test_an_owner_sees_nothing_of_another(
     assert (await visitor.act("/sources/docs.example.org/rollback")).status == 404
 
 
-async def test_every_answer_tells_browsers_to_run_nothing_but_our_files(visitor: Visitor) -> None:
+async def test_every_response_restricts_browsers_to_our_files(visitor: Visitor) -> None:
     asset = (await visitor.get("/")).text.split('src="')[1].split('"')[0]
     for path in (*PAGES, "/sign-in", "/nowhere", "/jobs/0/x", asset):
         headers = (await visitor.get(path)).headers

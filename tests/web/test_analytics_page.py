@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from forager.analytics.answers import Answer
-from forager.analytics.clickhouse import ClickHouseAway
+from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.web.routes import analytics
 from web.browser import PHONE, open_browser, open_tab
 from web.visitor import Visitor
@@ -31,11 +31,11 @@ async def test_what_is_typed_is_only_text(visitor: Visitor) -> None:
         assert "<script>alert" not in page.text
 
 
-async def test_a_server_that_is_away_is_told(
+async def test_an_unreachable_server_is_reported(
     visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def analyse(*_: object, **__: int) -> Answer:
-        raise ClickHouseAway("ClickHouse at db.example cannot be used", hint="Look at it.")
+        raise ClickHouseUnavailable("ClickHouse at db.example cannot be used", hint="Look at it.")
 
     monkeypatch.setattr(analytics, "analyse", analyse)
     page = await visitor.get("/analytics")

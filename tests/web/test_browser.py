@@ -186,9 +186,7 @@ async def test_enter_in_the_name_of_a_template_saves_it(tab: Tab, queue: Queue) 
     assert (await queue.list_jobs()).items == []
 
 
-async def test_a_question_asked_twice_in_one_breath_still_hears_the_answer(
-    tab: Tab, queue: Queue
-) -> None:
+async def test_a_question_asked_twice_at_once_still_gets_the_answer(tab: Tab, queue: Queue) -> None:
     """A browser tells of a closed dialog with its next frame, which may come after the next one."""
     job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
     await tab.go(f"/jobs/{job.id}")

@@ -1,4 +1,4 @@
-"""What arrives while somebody reads moves nothing: place, focus, selection, what is open."""
+"""Live updates keep the scroll position, focus, selection and open parts of a page."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 def told_on(page: str) -> str:
-    """What is told where the rows would be."""
+    """The message in place of the rows."""
     shown = re.sub("<noscript>.*?</noscript>", "", page)
     return shown.partition('<p class="notice error" role="alert">')[2].partition("</p>")[0]
 
@@ -26,7 +26,7 @@ def told_on(page: str) -> str:
         ("/parsers", "Success by domain"),
     ],
 )
-async def test_an_unknown_domain_is_told_on_the_page(
+async def test_an_unknown_domain_is_reported_on_the_page(
     visitor: Visitor, path: str, words: str
 ) -> None:
     wrong = {"domain=no.example": "no.example", f"domain={HOSTILE}": "", "cursor=x": "ursor"}
@@ -39,7 +39,7 @@ async def test_an_unknown_domain_is_told_on_the_page(
         assert "<script>alert" not in page.text
 
 
-async def test_an_age_that_is_none_is_told_on_the_page(visitor: Visitor) -> None:
+async def test_an_invalid_age_is_reported_on_the_page(visitor: Visitor) -> None:
     for path in ("/errors", "/errors/list"):
         page = await visitor.get(f"{path}?hours=x")
         assert page.status == 200

@@ -1,4 +1,4 @@
-"""What runs now is read for every look; only what is dear to count is shown again for a while."""
+"""The current state is read for every response; only expensive counts are cached."""
 
 from __future__ import annotations
 

@@ -19,9 +19,8 @@ from forager.fetch.robots.cache import CachedRobots
 from forager.fetch.robots.store import upsert_robots
 from forager.jobs import history as timeline
 from forager.jobs.history import list_moves
-from forager.jobs.job import NewJob
+from forager.jobs.job import NewJob, TimelineRow
 from forager.jobs.queue import Queue
-from forager.jobs.store.reads import TimelineRow
 from forager.jobs.workers import Registration
 from forager.products.audit import audit_catalog
 from forager.secrets import Vault
@@ -68,7 +67,7 @@ def event(kind: str, payload: dict[str, Any]) -> EventRow:
         ("of.the_future", {"what": "ever"}, ""),
     ],
 )  # fmt: skip
-def test_events_are_told_in_words(kind: str, payload: dict[str, Any], words: str) -> None:
+def test_events_are_described_in_one_line(kind: str, payload: dict[str, Any], words: str) -> None:
     assert summary_of(event(kind, payload)) == words
 
 
@@ -291,7 +290,7 @@ async def test_a_url_is_explained_to_a_person(visitor: Visitor, queue: Queue) ->
         assert "<script>alert" not in refused.text
 
 
-async def test_the_job_of_somebody_else_explains_nothing(
+async def test_the_job_of_another_owner_explains_nothing(
     visitor: Visitor, database: Database, queue: Queue
 ) -> None:
     job = (await queue.enqueue(NewJob(kind="crawl", payload={"urls": [URL]}))).job

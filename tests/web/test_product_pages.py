@@ -52,7 +52,7 @@ async def catalogue(database: Database, web_settings: Settings) -> Catalogue:
 
 @pytest.fixture
 async def workers(database: Database, web_settings: Settings) -> AsyncIterator[Tasks]:
-    """Somebody who hands out tasks, and somebody who does them."""
+    """A scheduler and a worker."""
     quick = {"images": False, "scheduler_interval": 0.1}
     settings = Settings(**(web_settings.model_dump() | quick))
     tasks = Tasks(database, settings)

@@ -1,4 +1,4 @@
-"""Somebody who asks for pages without a browser, and keeps cookies as one does."""
+"""A client that requests pages and keeps cookies, without a browser."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from forager.doctor.work import check_webhooks
 from forager.errors import InvalidInput, NotAllowed
 from forager.secrets import Vault
 from forager.settings import Settings, load_settings
-from forager.settings.shown import shown_settings
+from forager.settings.loading import shown_settings
 from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks

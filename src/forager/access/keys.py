@@ -34,7 +34,7 @@ async def create_key(
     user_id: UUID | None = None,
     expires_in: float | None = None,
 ) -> MadeKey:
-    """Make a key. Without an owner it gets a new one, who has nothing yet."""
+    """Create a key, by default for a new owner."""
     credentials = new_credentials()
     key = await database.run(
         store.insert_key,
@@ -51,7 +51,7 @@ async def create_key(
 async def list_keys(
     database: Database, *, cursor: str | None = None, limit: int = 50
 ) -> Page[ApiKey]:
-    """Keys, newest first, those that no longer work included."""
+    """Keys, newest first, including expired and revoked ones."""
     check_limit(limit)
     before = decode_cursor_text(cursor) if cursor else None
     found = await database.run(store.select_keys, before=before, limit=limit + 1)
@@ -74,12 +74,12 @@ async def revoke_key(database: Database, key_id: str) -> ApiKey:
 
 
 async def any_key(database: Database) -> bool:
-    """Whether a key was ever made; those that were revoked count, so that nothing opens again."""
+    """Whether a key was ever created; with the last one revoked, access stays closed."""
     return await database.run(store.any_key)
 
 
 async def authenticate(database: Database, text: str) -> Caller:
-    """Who holds this key. What is wrong with a key is said only to who has the whole of it."""
+    """The caller with this key. The state of a key is revealed only to a caller with its secret."""
     credentials = parse_credentials(text)
     if credentials is None:
         raise Unauthorised("this is not an API key", hint=SEND_KEY)
@@ -90,7 +90,7 @@ async def authenticate(database: Database, text: str) -> Caller:
 
 
 async def caller_of(database: Database, key_id: str) -> Caller:
-    """Who holds the key of this id; only for who has proved before that it is theirs."""
+    """The caller with the key of this ID, which a session has authenticated before."""
     found = await database.run(store.find_key, key_id)
     if found is None:
         raise Unauthorised("there is no such API key", hint=SEND_KEY)

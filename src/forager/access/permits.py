@@ -16,7 +16,7 @@ from forager.access.caller import Caller, QuotaExceeded
 from forager.db.database import Database
 
 MINUTE = 60.0
-# what a process took and did not use in this time is lost, or a quiet minute could be saved up
+# permits that a process does not use within this time expire, so that they cannot be saved up
 KEPT_FOR = 10.0
 # an owner without requests left is not looked up again for this long
 REST = 0.1
@@ -56,7 +56,7 @@ class Permits:
         share = self._share(caller.user_id, limit)
         if share.use(time.monotonic()):
             return
-        # one at a time: those who wait find what the first has brought
+        # one at a time: waiting requests use what the first one fetched
         async with share.taking:
             now = time.monotonic()
             if share.use(now):
@@ -101,5 +101,5 @@ def _too_many(limit: int, wait: float) -> QuotaExceeded:
         used=limit,
         limit=limit,
         retry_after=wait,
-        hint="Wait for as many seconds as Retry-After says.",
+        hint="Wait for the time in Retry-After.",
     )

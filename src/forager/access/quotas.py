@@ -13,8 +13,8 @@ from forager.errors import InvalidInput, NotAllowed
 from forager.hints import Hint, Option
 from forager.jobs.store import moves
 
-# how soon a job may have ended, so that there is room for another
-JOB_PATIENCE = 30.0
+# when another job may have ended
+JOB_RETRY_AFTER = 30.0
 LARGEST = 2**31 - 1
 LARGEST_PAGES = 2**63 - 1
 
@@ -40,7 +40,10 @@ async def admit_job(connection: Connection, caller: Caller, source_id: str) -> i
     Part of the transaction that adds the job: owners with a limit are counted one request at a
     time, so that two requests cannot share the last place.
     """
-    await _check_owner(connection, caller, source_id)
+    if not caller.is_admin:
+        owner = await store.select_source_owner(connection, source_id)
+        if owner is not None and not caller.sees(owner[0]):
+            raise taken(source_id)
     limits = [caller.quota.pages_per_job]
     if caller.user_id is not None and caller.quota.limits_jobs:
         await store.lock_owner(connection, caller.user_id)
@@ -102,14 +105,6 @@ def taken(source_id: str) -> NotAllowed:
     )
 
 
-async def _check_owner(connection: Connection, caller: Caller, source_id: str) -> None:
-    if caller.is_admin:
-        return
-    owner = await store.select_source_owner(connection, source_id)
-    if owner is not None and not caller.sees(owner[0]):
-        raise taken(source_id)
-
-
 def _room(quota: Quota, usage: Usage) -> int | None:
     """The pages that are left for today."""
     if quota.active_jobs is not None and usage.active_jobs >= quota.active_jobs:
@@ -118,7 +113,7 @@ def _room(quota: Quota, usage: Usage) -> int | None:
             what="active_jobs",
             used=usage.active_jobs,
             limit=quota.active_jobs,
-            retry_after=JOB_PATIENCE,
+            retry_after=JOB_RETRY_AFTER,
             hint="Wait for one to end, or cancel one.",
         )
     if quota.pages_per_day is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 from forager.access.key import ApiKey, FoundKey
 from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Values
 
 # --- keys ----------------------------------------------------------------------------------------
 
@@ -34,18 +35,10 @@ async def insert_key(
     return await Rows(connection, ApiKey).one(
         f"""
         INSERT INTO api_keys (id, secret_hash, name, user_id, scope, expires_at)
-        VALUES (%(id)s, %(secret_hash)s, %(name)s, %(user_id)s, %(scope)s,
-                now() + %(expires_in)s::float8 * interval '1 second')
+        VALUES (%s, %s, %s, %s, %s, now() + %s::float8 * interval '1 second')
         RETURNING {_COLUMNS}
         """,
-        {
-            "id": key_id,
-            "secret_hash": secret_hash,
-            "name": name,
-            "user_id": user_id,
-            "scope": scope,
-            "expires_in": expires_in,
-        },
+        (key_id, secret_hash, name, user_id, scope, expires_in),
     )
 
 
@@ -107,8 +100,7 @@ async def revoke_key(connection: Connection, key_id: str) -> ApiKey | None:
 
 
 async def any_key(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT FROM api_keys LIMIT 1")
-    return await cursor.fetchone() is not None
+    return bool(await Values(connection).one("SELECT EXISTS (SELECT FROM api_keys)"))
 
 
 # --- quotas --------------------------------------------------------------------------------------
@@ -127,13 +119,7 @@ async def upsert_quota(connection: Connection, user_id: UUID, quota: Quota) -> N
                requests_per_minute = excluded.requests_per_minute,
                updated_at = now()
         """,
-        (
-            user_id,
-            quota.active_jobs,
-            quota.pages_per_job,
-            quota.pages_per_day,
-            quota.requests_per_minute,
-        ),
+        (user_id, *astuple(quota)),
     )
 
 
@@ -230,7 +216,7 @@ async def select_source_owner(connection: Connection, source_id: str) -> tuple[U
 
 # --- requests per minute -------------------------------------------------------------------------
 
-# One moment says it all: when every request that was taken is available again. It is stored beside
+# The state is one time: when every request that was taken is available again. It is stored beside
 # the answers, under a key that no request can have (spaces are not allowed), and deleted with them.
 PERMITS_KEY = "requests of a minute"
 
@@ -253,7 +239,7 @@ async def take_permits(connection: Connection, user_id: UUID, *, seconds: float)
 
 async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
     """Seconds until all requests are available again."""
-    cursor = await connection.execute(
+    seconds = await Values(connection).first(
         """
         SELECT greatest(0, extract(epoch FROM created_at - now()))::float8
           FROM idempotency_keys
@@ -261,8 +247,7 @@ async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
         """,
         (user_id, PERMITS_KEY),
     )
-    row = await cursor.fetchone()
-    return 0.0 if row is None else float(row[0])
+    return seconds or 0.0
 
 
 # --- stored answers ------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""The lake: products, prices, pages and extractions as Parquet files, and questions to them."""
+"""The lake: products, prices, pages and extractions as Parquet files, and queries of them."""

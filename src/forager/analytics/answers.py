@@ -26,7 +26,7 @@ DEFAULT_DAYS = 30
 MOST_DAYS = 3_660
 MOST_ROWS = 1_000
 
-# up to when it is complete, and the answer in ClickHouse's JSONCompact
+# the time until which it is complete, and the answer in ClickHouse's JSONCompact
 Found = tuple[datetime | None, dict[str, Any]]
 NOTHING: Found = (None, {"meta": (), "data": ()})
 
@@ -53,13 +53,13 @@ def list_queries() -> Sequence[Query]:
 async def answer(
     settings: Settings, name: str, *, days: int = DEFAULT_DAYS, limit: int = 100
 ) -> Answer:
-    """Ask one of the ready-made questions about the last days."""
+    """Run a prepared query over the last days."""
     query = query_named(name)
     _check("days", days, MOST_DAYS)
     _check("limit", limit, MOST_ROWS)
-    # one row more than wanted shows whether there are more
-    ask = _ask_files if settings.clickhouse_url is None else _ask_server
-    until, found = await ask(settings, query, {"days": days, "rows": limit + 1})
+    # one more row shows whether there are more
+    run = _query_files if settings.clickhouse_url is None else _query_server
+    until, found = await run(settings, query, {"days": days, "rows": limit + 1})
     return Answer(
         name,
         days,
@@ -70,22 +70,22 @@ async def answer(
     )
 
 
-async def _ask_files(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+async def _query_files(settings: Settings, query: Query, values: dict[str, int]) -> Found:
     folder = lake_folder(settings)
     manifest = read_manifest(folder)
     if manifest is None:
         return NOTHING
     sql = query.sql.format(**values, **sources_of(manifest))
-    return manifest.complete_until, await ask_chdb(sql, folder)
+    return manifest.complete_until, await query_chdb(sql, folder)
 
 
-async def _ask_server(settings: Settings, query: Query, values: dict[str, int]) -> Found:
+async def _query_server(settings: Settings, query: Query, values: dict[str, int]) -> Found:
     assert settings.clickhouse_url is not None
     async with connected(settings.clickhouse_url) as server:
         until = await complete_until(server)
         if until is None:
             return NOTHING
-        return until, await server.ask(query.sql.format(**values, **tables()))
+        return until, await server.query(query.sql.format(**values, **tables()))
 
 
 def _number(column: dict[str, str], value: Any) -> Any:
@@ -102,7 +102,7 @@ LONGEST = 60.0
 LIMITS = "max_memory_usage = 2000000000, max_threads = 2, glob_expansion_max_elements = 100000"
 
 
-async def ask_chdb(sql: str, folder: Path, *, longest: float = LONGEST) -> dict[str, Any]:
+async def query_chdb(sql: str, folder: Path, *, longest: float = LONGEST) -> dict[str, Any]:
     """The answer as ClickHouse's JSONCompact: `meta` and `data`."""
     if find_spec("chdb") is None:
         raise InvalidInput(
@@ -141,7 +141,7 @@ async def _run(sql: str, folder: Path, longest: float) -> bytes:
 
 
 def sources_of(manifest: Manifest) -> dict[str, str]:
-    """Of each dataset, what stands behind FROM; only files that the manifest names are read."""
+    """The FROM clause of each dataset; only files that the manifest names are read."""
     return {each.name: _source(each, manifest) for each in DATASETS}
 
 

@@ -1,4 +1,4 @@
-"""A process that answers one question with chdb, from standard input to standard output.
+"""A process that runs one query with chdb, from standard input to standard output.
 
 The engine takes hundreds of megabytes and an unknown time. In a separate process it can be stopped,
 and returns its memory.

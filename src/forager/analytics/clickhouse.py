@@ -1,4 +1,4 @@
-"""A ClickHouse server: statements, questions and files, over its HTTP interface."""
+"""A ClickHouse server: statements, queries and files, over its HTTP interface."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from forager.hints import Hint, action
 
 CONNECT = 10.0
 LONGEST = 60.0
-# for the server to take in one file
+# for the server to store one file
 LONGEST_INSERT = 600.0
-# what the server may spend on a question; its own limits may be lower
+# the limits of a query on the server, which may have lower ones
 LIMITS = f"max_execution_time = {LONGEST:g}, max_memory_usage = 8000000000"
 
 
-class ClickHouseAway(ForagerError):
-    """The ClickHouse server cannot be reached, or does not do what it is asked."""
+class ClickHouseUnavailable(ForagerError):
+    """The ClickHouse server is unreachable, or fails."""
 
 
 class ClickHouse:
-    """One connection. Errors are explained, without the password."""
+    """One connection. Its errors are explained, without the password."""
 
     def __init__(self, client: Any, driver: Any, place: str) -> None:
         self._client = client
@@ -37,25 +37,25 @@ class ClickHouse:
         self._place = place
 
     async def run(self, statement: str, values: dict[str, Any] | None = None) -> None:
-        with failures_told(self._driver, self._place):
+        with explained_failures(self._driver, self._place):
             async with asyncio.timeout(LONGEST):
                 await self._client.command(statement, parameters=values)
 
-    async def ask(
-        self, question: str, values: dict[str, Any] | None = None, *, longest: float = LONGEST
+    async def query(
+        self, sql: str, values: dict[str, Any] | None = None, *, longest: float = LONGEST
     ) -> dict[str, Any]:
         """The answer as ClickHouse's JSONCompact: `meta` and `data`."""
-        with failures_told(self._driver, self._place):
+        with explained_failures(self._driver, self._place):
             async with asyncio.timeout(longest):
                 output = await self._client.raw_query(
-                    f"{question}\nSETTINGS {LIMITS}", parameters=values, fmt="JSONCompact"
+                    f"{sql}\nSETTINGS {LIMITS}", parameters=values, fmt="JSONCompact"
                 )
             return _answer_in(output)
 
     async def insert(self, table: str, columns: Sequence[str], path: Path) -> None:
         """All rows of a Parquet file. In one piece: a stream could not be sent a second time."""
         content = await asyncio.to_thread(path.read_bytes)
-        with failures_told(self._driver, self._place):
+        with explained_failures(self._driver, self._place):
             async with asyncio.timeout(LONGEST_INSERT):
                 await self._client.raw_insert(table, columns, content, fmt="Parquet")
 
@@ -73,11 +73,11 @@ def _answer_in(output: bytes) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connected(url: SecretStr) -> AsyncIterator[ClickHouse]:
-    """The server, reached and logged in to."""
+    """A connection to the server."""
     driver = load_driver()
     parts = urlsplit(url.get_secret_value())
     place = f"ClickHouse at {parts.hostname}"
-    with failures_told(driver, place):
+    with explained_failures(driver, place):
         async with asyncio.timeout(CONNECT * 3):
             client = await driver.create_async_client(
                 host=parts.hostname,
@@ -88,7 +88,7 @@ async def connected(url: SecretStr) -> AsyncIterator[ClickHouse]:
                 interface="https" if parts.scheme == "clickhouses" else "http",
                 connect_timeout=CONNECT,
                 send_receive_timeout=LONGEST_INSERT,
-                # sessions are served one question at a time, and stay behind
+                # sessions run one query at a time, and are left behind
                 autogenerate_session_id=False,
             )
     try:
@@ -108,7 +108,7 @@ def load_driver() -> Any:
 
 
 @contextmanager
-def failures_told(driver: Any, place: str) -> Iterator[None]:
+def explained_failures(driver: Any, place: str) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
@@ -116,7 +116,7 @@ def failures_told(driver: Any, place: str) -> Iterator[None]:
             f"{place} took too long", hint="Ask for fewer days, or look at what the server does."
         ) from None
     except (driver.exceptions.ClickHouseError, OSError, ValueError) as error:
-        raise ClickHouseAway(
+        raise ClickHouseUnavailable(
             f"{place} cannot be used: {str(error)[:500]}",
             hint=Hint(
                 "Check FORAGER_CLICKHOUSE_URL and the server. {} loads missing rows.",

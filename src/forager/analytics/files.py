@@ -14,7 +14,7 @@ from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for, syn
 from forager.archive.local import whole_file
 from forager.row_files import CountingFile, load_pyarrow
 
-# what is parsed at a time; a row is far smaller
+# bytes that are parsed at a time; a row is far smaller
 _BLOCK = 16 << 20
 # CSV of a chunk that is larger goes to the disk
 _IN_MEMORY = 64 << 20

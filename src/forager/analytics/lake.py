@@ -6,13 +6,13 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
 from uuid import UUID, uuid4
 
 import orjson
+from pydantic import TypeAdapter
 
 from forager.archive.local import whole_file
 from forager.errors import ForagerError, NotAllowed
@@ -28,7 +28,7 @@ def lake_folder(settings: Settings) -> Path:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the lake for one process; a killed one lets go of it by dying."""
+    """Lock the lake for one process; the lock ends with the process."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("w")
@@ -45,7 +45,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 def place_for(folder: Path, dataset: str, month: str, number: int) -> Path:
-    """Where a file belongs; its folder is created, and survives a power cut."""
+    """The path of a file; its folder is created and synced."""
     place = folder / dataset / f"month={month}"
     if not place.is_dir():
         place.mkdir(parents=True)
@@ -63,18 +63,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_strays(folder: Path, manifest: Manifest) -> int:
-    """Delete files that no manifest names: a killed sync wrote them; how many there were."""
+def remove_strays(folder: Path, manifest: Manifest) -> None:
+    """Delete files that the manifest does not name: a killed sync wrote them."""
     known = {file.path for file in manifest.files} | manifest.superseded.keys()
-    strays = [
-        path
-        for pattern in (f"*/month=*/*{SUFFIX}", "*/month=*/.*.part")
-        for path in folder.glob(pattern)
-        if str(path.relative_to(folder)) not in known
-    ]
-    for path in strays:
-        path.unlink(missing_ok=True)
-    return len(strays)
+    for pattern in (f"*/month=*/*{SUFFIX}", "*/month=*/.*.part"):
+        for path in folder.glob(pattern):
+            if str(path.relative_to(folder)) not in known:
+                path.unlink(missing_ok=True)
 
 
 NAME = "manifest.json"
@@ -105,8 +100,11 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """How far the pages of site crawls were read: all before `since`, and of those up to `until`
-    the jobs before `job`, and its pages up to `key`. Without `until` no pass is under way."""
+    """How far the pages of site crawls were read.
+
+    All pages before `since` are copied, and of those until `until` the pages of jobs before `job`
+    and its pages up to `key`. Without `until`, no pass is active.
+    """
 
     since: datetime = BEGINNING
     until: datetime | None = None
@@ -136,18 +134,15 @@ class Manifest:
     def position(self, dataset: str) -> Position:
         return self.positions.get(dataset, Position())
 
-    def extended(self, files: tuple[LakeFile, ...], dataset: str, position: Position) -> Self:
-        return replace(self.with_files(files), positions=self.positions | {dataset: position})
-
-    def with_files(self, files: tuple[LakeFile, ...]) -> Self:
-        return replace(self, files=self.files + files, next_file=self.next_file + len(files))
-
 
 def read_manifest(folder: Path) -> Manifest | None:
     """The lake's manifest; None where there is no lake yet."""
     path = folder / NAME
     try:
-        return _parsed(orjson.loads(path.read_bytes()))
+        data = orjson.loads(path.read_bytes())
+        if data.pop("format") != FORMAT:
+            raise ValueError("another version of Forager wrote it")
+        return TypeAdapter(Manifest).validate_python(data)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -160,34 +155,3 @@ def read_manifest(folder: Path) -> Manifest | None:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     with whole_file(folder / NAME, overwrite=True) as file:
         file.write(orjson.dumps({"format": FORMAT, **asdict(manifest)}, option=orjson.OPT_INDENT_2))
-
-
-def _parsed(data: dict[str, Any]) -> Manifest:
-    if data.pop("format") != FORMAT:
-        raise ValueError("another version of Forager wrote it")
-    until = data["complete_until"]
-    return Manifest(
-        database=data["database"],
-        next_file=data["next_file"],
-        positions={
-            name: Position(datetime.fromisoformat(each["at"]), each["id"])
-            for name, each in data["positions"].items()
-        },
-        files=tuple(
-            LakeFile(**each | {"parts": tuple(each.get("parts", ()))}) for each in data["files"]
-        ),
-        superseded={
-            path: datetime.fromisoformat(since) for path, since in data["superseded"].items()
-        },
-        complete_until=until and datetime.fromisoformat(until),
-        # lakes of before have neither
-        site=_pass(data.get("site") or {}),
-        lake=data.get("lake") or uuid4().hex,
-    )
-
-
-def _pass(data: dict[str, Any]) -> Pass:
-    times = {
-        name: datetime.fromisoformat(data[name]) for name in ("since", "until") if data.get(name)
-    }
-    return Pass(**data | times)

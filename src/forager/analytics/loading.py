@@ -24,11 +24,11 @@ _BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 async def load(
     url: SecretStr, folder: Path, manifest: Manifest, progress: Callable[[int], None]
 ) -> int:
-    """Bring the server up to the manifest; how many rows were sent."""
+    """Send missing files of the manifest to the server; return the number of rows."""
     async with connected(url) as server:
         await create_tables(server)
         await _refuse_others(server, manifest)
-        # before the first row: it says whose tables these are
+        # before the first row: it records the database of these tables
         await _record_state(server, manifest, BEGINNING)
         loaded = await _loaded(server, manifest)
         rows = 0
@@ -41,21 +41,21 @@ async def load(
 
 
 async def complete_until(server: ClickHouse) -> datetime | None:
-    """Nothing before it is missing on the server; None if nothing was loaded yet."""
-    found = await server.ask(
+    """The time before which no row is missing on the server; None if nothing was loaded."""
+    found = await server.query(
         f"SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = '{STATE}'"
     )
     if not int(found["data"][0][0]):
         return None
-    # the latest: one of before is replaced in the server's own time
-    found = await server.ask(f"SELECT toUnixTimestamp64Micro(max(complete_until)) FROM {STATE}")
+    # the latest: the server replaces older rows later
+    found = await server.query(f"SELECT toUnixTimestamp64Micro(max(complete_until)) FROM {STATE}")
     until = BEGINNING + timedelta(microseconds=int(found["data"][0][0]))
     return until if until > BEGINNING else None
 
 
 async def _refuse_others(server: ClickHouse, manifest: Manifest) -> None:
     """Rows of two databases have the same numbers, and would replace each other."""
-    found = await server.ask(
+    found = await server.query(
         f"SELECT count() FROM {STATE} WHERE database != {{database:String}}",
         {"database": manifest.database},
     )
@@ -78,7 +78,7 @@ async def _record_state(server: ClickHouse, manifest: Manifest, until: datetime)
 
 
 async def _loaded(server: ClickHouse, manifest: Manifest) -> set[str]:
-    found = await server.ask(
+    found = await server.query(
         f"SELECT DISTINCT path FROM {FILES} WHERE lake = {{lake:String}}", {"lake": manifest.lake}
     )
     return {str(row[0]) for row in found["data"]}
@@ -87,7 +87,7 @@ async def _loaded(server: ClickHouse, manifest: Manifest) -> set[str]:
 async def _load(
     server: ClickHouse, folder: Path, manifest: Manifest, file: LakeFile, loaded: set[str]
 ) -> int:
-    # a file that was merged from loaded ones brings nothing new
+    # a file that was merged from loaded ones has no new rows
     is_new = not file.parts or not loaded.issuperset(file.parts)
     if is_new:
         dataset = _BY_NAME[file.dataset]
@@ -119,7 +119,7 @@ ENGINE = ReplacingMergeTree(complete_until) ORDER BY database
 
 
 async def create_tables(server: ClickHouse) -> None:
-    """Tables that are missing, and columns that are newer than a table."""
+    """Create missing tables, and add columns that are newer than a table."""
     for statement in (_FILES, _STATE):
         await server.run(statement)
     for dataset in DATASETS:
@@ -134,7 +134,7 @@ def table_of(dataset: Dataset) -> str:
 
 
 def tables() -> dict[str, str]:
-    """Of each dataset, what stands behind FROM."""
+    """The FROM clause of each dataset."""
     return {each.name: f"(SELECT * FROM {table_of(each)} FINAL)" for each in DATASETS}
 
 

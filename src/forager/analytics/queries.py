@@ -11,7 +11,7 @@ from forager.hints import Hint, action
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Datasets stand in braces, and are put in place by the engine; `days` and `rows` as well."""
+    """SQL with placeholders in braces for datasets, `days` and `rows`."""
 
     name: str
     about: str

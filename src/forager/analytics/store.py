@@ -6,88 +6,12 @@ from datetime import datetime
 from typing import Any, BinaryIO, LiteralString
 from uuid import UUID
 
+from forager.analytics.dataset import Dataset, micro
 from forager.db.database import Connection
 from forager.db.rows import Values
 
-# how long a session needs at most to show that its transaction has begun, and more
+# more than a session needs to show that its transaction has begun
 LAG_SECONDS = 5
-
-# Texts are cut, so that no row outgrows what the reader of CSV takes at a time. Times are whole
-# microseconds: a number is the same in every zone and every style of dates.
-_PRODUCTS: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.updated_at) * 1000000)::bigint, d.domain_name,
-           left(t.url, 4000), left(t.product_name, 1000), left(t.brand, 500),
-           left(t.category, 1000), left(t.sku, 200), left(t.gtin, 200), t.price, t.list_price,
-           t.currency, t.availability, t.rating, t.review_count, jsonb_array_length(t.problems),
-           t.parser, t.parser_version, (extract(epoch FROM t.created_at) * 1000000)::bigint
-      FROM products t
-      JOIN domains d ON d.id = t.domain_id
-     WHERE (t.updated_at, t.id) > (%(at)s, %(id)s) AND t.updated_at < %(before)s
-     ORDER BY t.updated_at, t.id
-     LIMIT %(limit)s
-"""
-_PRICE_HISTORY: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.recorded_at) * 1000000)::bigint, t.product_id, t.price,
-           t.list_price, t.currency, t.availability
-      FROM price_history t
-     WHERE (t.recorded_at, t.id) > (%(at)s, %(id)s)
-       AND t.recorded_at >= %(at)s AND t.recorded_at < %(before)s
-     ORDER BY t.recorded_at, t.id
-     LIMIT %(limit)s
-"""
-_PAGES: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.finished_at) * 1000000)::bigint, t.task_id, d.domain_name,
-           p.proxy_protocol || '://' || p.proxy_url || ':' || p.proxy_port, t.outcome,
-           t.error_kind, t.http_status, t.attempt, t.duration_ms, t.size, NULL, NULL, NULL
-      FROM task_attempts t
-      LEFT JOIN domains d ON d.id = t.domain_id
-      LEFT JOIN proxies p ON p.id = t.proxy_id
-     WHERE (t.finished_at, t.id) > (%(at)s, %(id)s)
-       AND t.finished_at >= %(at)s AND t.finished_at < %(before)s
-       AND t.stage = 'download'
-     ORDER BY t.finished_at, t.id
-     LIMIT %(limit)s
-"""
-_EXTRACTIONS: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.created_at) * 1000000)::bigint, t.task_id, t.product_id,
-           d.domain_name, t.parser, t.parser_version, t.role, t.outcome, t.confidence,
-           jsonb_array_length(t.problems)
-      FROM extractions t
-      LEFT JOIN domains d ON d.id = t.domain_id
-     WHERE (t.created_at, t.id) > (%(at)s, %(id)s)
-       AND t.created_at >= %(at)s AND t.created_at < %(before)s
-     ORDER BY t.created_at, t.id
-     LIMIT %(limit)s
-"""
-_PROXIES: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.updated_at) * 1000000)::bigint,
-           t.proxy_protocol || '://' || t.proxy_url || ':' || t.proxy_port, t.region,
-           t.cost_amount::float8, t.cost_unit, t.cost_currency,
-           (extract(epoch FROM t.created_at) * 1000000)::bigint
-      FROM proxies t
-     WHERE (t.updated_at, t.id) > (%(at)s, %(id)s) AND t.updated_at < %(before)s
-     ORDER BY t.updated_at, t.id
-     LIMIT %(limit)s
-"""
-# What changed lately is of a late day; without that there would have to be an index of a time
-# that moves every few seconds.
-_PROXY_USAGE: LiteralString = """
-    SELECT t.id, (extract(epoch FROM t.updated_at) * 1000000)::bigint, t.domain_name, t.proxy_id,
-           t.requests, t.bytes
-      FROM proxy_usage t
-     WHERE (t.updated_at, t.id) > (%(at)s, %(id)s) AND t.updated_at < %(before)s
-       AND t.day >= (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - 1
-     ORDER BY t.updated_at, t.id
-     LIMIT %(limit)s
-"""
-_ROWS: dict[str, LiteralString] = {
-    "products": _PRODUCTS,
-    "price_history": _PRICE_HISTORY,
-    "pages": _PAGES,
-    "extractions": _EXTRACTIONS,
-    "proxies": _PROXIES,
-    "proxy_usage": _PROXY_USAGE,
-}
 
 
 async def select_horizon(connection: Connection) -> tuple[datetime, int]:
@@ -128,16 +52,27 @@ async def select_identity(connection: Connection) -> str:
 
 async def copy_rows(
     connection: Connection,
-    dataset: str,
+    dataset: Dataset,
     file: BinaryIO,
     *,
     after: tuple[datetime, int],
     before: datetime,
     limit: int,
 ) -> None:
-    """The next rows of a dataset as CSV, those with the same time by id."""
-    asked = {"at": after[0], "id": after[1], "before": before, "limit": limit}
-    await _copy(connection, _ROWS[dataset], asked, file)
+    """Write the next rows of a dataset as CSV; rows of one time are in the order of their IDs."""
+    time = dataset.time
+    values = ", ".join(expression for _, expression in dataset.values.values())
+    # the bare comparison of times lets PostgreSQL skip partitions
+    query: LiteralString = f"""
+        SELECT t.id, {micro(time)}, {values}
+          {dataset.source}
+         WHERE ({time}, t.id) > (%(at)s, %(id)s)
+           AND {time} >= %(at)s AND {time} < %(before)s AND {dataset.condition}
+         ORDER BY {time}, t.id
+         LIMIT %(limit)s
+    """
+    parameters = {"at": after[0], "id": after[1], "before": before, "limit": limit}
+    await _copy(connection, query, parameters, file)
 
 
 async def _copy(
@@ -228,5 +163,5 @@ async def copy_pages(
     until: datetime,
 ) -> None:
     """Pages between two keys of a job that were settled in a time, as CSV."""
-    asked = {"job": job, "after": after, "last": last, "since": since, "until": until}
-    await _copy(connection, _SITE_PAGES, asked, file)
+    parameters = {"job": job, "after": after, "last": last, "since": since, "until": until}
+    await _copy(connection, _SITE_PAGES, parameters, file)

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import UUID
 
 from forager.analytics import store
-from forager.analytics.dataset import DATASETS, Dataset
+from forager.analytics.dataset import DATASETS, PAGES, Dataset
 from forager.analytics.files import copy_table, last_position, read_file, write_file, write_months
 from forager.analytics.lake import (
     LakeFile,
     Manifest,
+    Pass,
     lake_folder,
     read_manifest,
     remove_strays,
@@ -23,7 +26,6 @@ from forager.analytics.lake import (
     write_manifest,
 )
 from forager.analytics.loading import load
-from forager.analytics.site_pages import sync_site_pages
 from forager.db.database import Database
 from forager.errors import NotAllowed
 from forager.row_files import load_pyarrow
@@ -38,7 +40,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a sync did: new rows by dataset, and the time before which nothing is missing.
+    """The result of a sync: new rows by dataset, and the time before which nothing is missing.
 
     `loaded` rows were sent to the ClickHouse server; without one it is None.
     """
@@ -58,7 +60,7 @@ async def sync(
     chunk: int = CHUNK,
 ) -> Synced:
     """Copy new rows to the lake. If it is killed, the next run resumes after the last chunk."""
-    load_pyarrow("pyarrow")  # before anything is made
+    load_pyarrow("pyarrow")  # fails before anything is created
     folder = lake_folder(settings)
     with sole_writer(folder):
         manifest = await _opened(database, folder)
@@ -66,9 +68,7 @@ async def sync(
         had = _rows_of(manifest)
         for dataset in DATASETS:
             manifest = await _sync(database, folder, manifest, dataset, horizon, chunk, progress)
-        manifest = await sync_site_pages(
-            database, folder, manifest, horizon, chunk=chunk, progress=progress
-        )
+        manifest = await _sync_site_pages(database, folder, manifest, horizon, chunk, progress)
         rows = {name: count - had[name] for name, count in _rows_of(manifest).items()}
         manifest = await asyncio.to_thread(_finish, folder, manifest, horizon)
         loaded = None
@@ -124,41 +124,83 @@ async def _sync(
     progress: Progress,
 ) -> Manifest:
     while True:
-        table = await _next_rows(database, manifest, dataset, horizon, chunk)
+        position = manifest.position(dataset.name)
+        after = (position.at, position.id)
+        async with database.connection() as connection:
+            copy = partial(
+                store.copy_rows, connection, dataset, after=after, before=horizon, limit=chunk
+            )
+            table, _ = await copy_table(dataset, copy)
         if table is None:
             return manifest
+        positions = manifest.positions | {dataset.name: last_position(table)}
+        manifest = replace(manifest, positions=positions)
         manifest = await asyncio.to_thread(_add, folder, manifest, dataset, table)
         progress(table.num_rows)
         if table.num_rows < chunk:
             return manifest
 
 
-async def _next_rows(
-    database: Database, manifest: Manifest, dataset: Dataset, horizon: datetime, chunk: int
-) -> Any:
-    """The next rows as a table; None if there are none."""
-    position = manifest.position(dataset.name)
-
-    async def copy(file: BinaryIO) -> None:
-        await database.run(
-            store.copy_rows,
-            dataset.name,
-            file,
-            after=(position.at, position.id),
-            before=horizon,
-            limit=chunk,
-        )
-
-    table, _ = await copy_table(dataset, copy)
-    return table
-
-
 def _add(folder: Path, manifest: Manifest, dataset: Dataset, table: Any) -> Manifest:
-    """Write the rows, then the manifest that names them: that is the commit."""
-    files = write_months(folder, dataset, manifest.next_file, table)
-    manifest = manifest.extended(files, dataset.name, last_position(table))
+    """Write the rows, then the manifest that names them and their position: that is the commit."""
+    files = write_months(folder, dataset, manifest.next_file, table) if table is not None else ()
+    manifest = replace(
+        manifest, files=manifest.files + files, next_file=manifest.next_file + len(files)
+    )
     write_manifest(folder, manifest)
     return manifest
+
+
+# --- pages of site crawls ------------------------------------------------------------------------
+#
+# They have no index by time, which every commit of a crawl would pay for. So the pages of a period
+# are found by one pass through the jobs that were active in it, key by key. The manifest records
+# the position of the pass; an interrupted pass is resumed over the same period.
+
+
+async def _sync_site_pages(
+    database: Database,
+    folder: Path,
+    manifest: Manifest,
+    horizon: datetime,
+    chunk: int,
+    progress: Progress,
+) -> Manifest:
+    """Copy all pages that were settled before the horizon; an interrupted pass comes first."""
+    while manifest.site.until is not None or manifest.site.since < horizon:
+        site = manifest.site if manifest.site.until else replace(manifest.site, until=horizon)
+        table, site = await copy_table(PAGES, partial(_copy_pages, database, site, chunk))
+        if table is not None:
+            table = table.sort_by([("at", "ascending"), ("id", "ascending")])
+        manifest = replace(manifest, site=site)
+        manifest = await asyncio.to_thread(_add, folder, manifest, PAGES, table)
+        if table is not None:
+            progress(table.num_rows)
+    return manifest
+
+
+async def _copy_pages(database: Database, site: Pass, chunk: int, file: BinaryIO) -> Pass:
+    """Copy the next keys, of as many jobs as needed; return the new position of the pass."""
+    assert site.until is not None
+    left = chunk
+    while left:
+        async with database.connection() as connection:
+            job = await store.select_next_job(connection, since=site.since, job=UUID(site.job))
+            if job is None:
+                return Pass(since=site.until)
+            after = bytes.fromhex(site.key) if str(job) == site.job else b""
+            last, count = await store.select_keys(connection, job, after=after, limit=left)
+            if last is not None:
+                await store.copy_pages(
+                    connection, file,
+                    job=job, after=after, last=last, since=site.since, until=site.until,
+                )  # fmt: skip
+        left -= count
+        if last is not None:
+            site = replace(site, job=str(job), key=last.hex())
+        else:  # the job has no more pages
+            site = replace(site, job=str(UUID(int=job.int + 1)), key="")
+    return site
 
 
 def _finish(folder: Path, manifest: Manifest, horizon: datetime) -> Manifest:
@@ -175,7 +217,7 @@ def _rows_of(manifest: Manifest) -> dict[str, int]:
     }
 
 
-# of one month; with more, all of them are merged that are not large already
+# files of one month; with more, all small ones are merged
 MOST_FILES = 24
 LARGE_ROWS = 1_000_000
 # longer than any question may take

@@ -112,7 +112,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _middleware(settings: Settings, database: Database) -> list[Middleware]:
-    """From the outside in: each may refuse what the next then never sees."""
+    """Outermost first; each may reject a request before the next sees it."""
     return [
         Middleware(Observation),
         Middleware(RequestIds),
@@ -178,7 +178,7 @@ async def ready(here: Here, response: Response) -> Ready:
 
 
 def _scrape(request: Request, here: Here) -> Scrape:
-    """One for the application: it remembers what was dear to read."""
+    """One per application, because it caches expensive gauges."""
     state = request.app.state
     if not hasattr(state, "scrape"):
         state.scrape = open_scrape(here.database, here.settings)

@@ -1,4 +1,4 @@
-"""Which requests are answered: the name of the server, the origin of the page, the caller's key.
+"""Which requests are allowed: by host name, origin and API key.
 
 A page of another site can make a browser send requests here, which the header Origin shows; and
 DNS can point a foreign name to this machine, which the header Host shows.
@@ -21,7 +21,7 @@ from forager.settings import Settings
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# asked by machines that know an address and no name, and tell nothing
+# health checks know an address and no host name, and reveal nothing
 UNNAMED = frozenset({"/healthz", "/readyz"})
 ANY = "*"
 
@@ -43,7 +43,7 @@ class Origins:
         name = name_of(headers.get("host", ""))
         if ANY not in self._names and name not in self._names:
             raise Misdirected(
-                f"this server does not go by the name {name[:200]!r}",
+                f"{name[:200]!r} is not a name of this server",
                 hint="Add it to FORAGER_API_ALLOWED_HOSTS.",
             )
 
@@ -73,7 +73,7 @@ def _check_origin(headers: Headers) -> None:
         foreign = site in ("cross-site", "same-site")
     if foreign:
         raise Forbidden(
-            "a page of another site sent this",
+            "the request comes from a page of another site",
             hint="Call the API from a program, or from a page of this server.",
         )
 
@@ -87,7 +87,7 @@ def name_of(host: str) -> str:
 
 # paths that begin so
 PROTECTED = ("/api/", "/mcp")
-# how to call the API is no secret
+# the reference is public
 OPEN = frozenset({"/api/openapi.json", "/api/docs"})
 METRICS = "/metrics"
 # headers that a proxy adds; one that does not is known by the name it passes on, or by its version
@@ -108,7 +108,7 @@ PROXY_PREFIXES = ("cf-", "x-forwarded", "x-original-", "x-envoy-", "x-amzn-")
 
 
 class Authentication:
-    """Puts the caller into the request's state, or refuses it."""
+    """Adds the caller to the state of the request, or rejects the request."""
 
     def __init__(
         self, app: ASGIApp, *, database: Database, permits: Permits, metrics_open: bool
@@ -117,7 +117,7 @@ class Authentication:
         self._open = OPEN | {METRICS} if metrics_open else OPEN
         self._database = database
         self._permits = permits
-        # keys are never deleted, so once there is one there is one for ever
+        # keys are never deleted: once one exists, this stays true
         self._keys_exist = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +153,7 @@ def _key_of(headers: Headers) -> str | None:
 
 
 def is_local(scope: Scope) -> bool:
-    """Whether it comes from this machine, and not through a proxy that stands on it."""
+    """Whether the request comes from this machine, and not through a proxy on it."""
     client, headers = scope.get("client"), Headers(scope=scope)
     if client is None or not is_loopback(client[0]):
         return False

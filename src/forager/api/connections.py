@@ -23,7 +23,7 @@ SOURCES = ("uvicorn.error", "asyncio")
 
 
 class Throttle:
-    """Lets the first message of a kind pass, and then one in each interval."""
+    """Passes the first message of a kind, and then one per interval."""
 
     def __init__(self, every: float = EVERY, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
@@ -91,21 +91,15 @@ BODY_SECONDS = 60.0
 STALLED_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Seconds that a client may take for each part of an exchange."""
+@dataclass(slots=True)
+class ConnectionLimits:
+    """The open connections of one server. At the limit, the longest waiting one is closed."""
 
+    max_open: int
+    # seconds that a client may take for each part of an exchange
     head: float
     body: float
     stalled: float
-
-
-@dataclass(slots=True)
-class ConnectionLimits:
-    """The open connections of one server. At the limit, the longest waiting one makes room."""
-
-    max_open: int
-    deadlines: Deadlines
     _open: set[LimitedConnection] = field(default_factory=set)
     # those that have not sent the head of a request, oldest first
     _waiting: dict[LimitedConnection, None] = field(default_factory=dict)
@@ -164,7 +158,7 @@ class LimitedConnection(H11Protocol):
         self._follow_request()
         if self.transport.is_closing():  # the rest of the answer may never be read
             _cancel(self._send_timer)
-            self._send_timer = self._abort_after(self._limits.deadlines.stalled)
+            self._send_timer = self._abort_after(self._limits.stalled)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._limits.release(self)
@@ -174,7 +168,7 @@ class LimitedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._send_timer = self._abort_after(self._limits.deadlines.stalled)
+        self._send_timer = self._abort_after(self._limits.stalled)
 
     def resume_writing(self) -> None:
         _cancel(self._send_timer)
@@ -189,9 +183,9 @@ class LimitedConnection(H11Protocol):
         self._limits.mark(self, waiting=state is h11.IDLE)
         _cancel(self._receive_timer)
         if state is h11.IDLE:
-            self._receive_timer = self._abort_after(self._limits.deadlines.head)
+            self._receive_timer = self._abort_after(self._limits.head)
         elif state is h11.SEND_BODY:
-            self._receive_timer = self._abort_after(self._limits.deadlines.body)
+            self._receive_timer = self._abort_after(self._limits.body)
 
     def _abort_after(self, seconds: float) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, self.transport.abort)
@@ -218,5 +212,5 @@ def limits_of(settings: Settings) -> ConnectionLimits:
     room = max(1, raise_file_limit() - RESERVED_FILES)
     # a large body may be sent at 1 MB/s
     body = BODY_SECONDS + settings.api_max_body_mb
-    deadlines = Deadlines(HEAD_SECONDS, body, STALLED_SECONDS)
-    return ConnectionLimits(min(settings.api_max_connections, room), deadlines)
+    max_open = min(settings.api_max_connections, room)
+    return ConnectionLimits(max_open, HEAD_SECONDS, body, STALLED_SECONDS)

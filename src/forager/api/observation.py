@@ -36,7 +36,7 @@ class Conditional:
 
 
 class _Tagging:
-    """Holds the beginning of an answer back until its body is there; streams pass through."""
+    """Holds the start of a response back until its body is known; streams pass through."""
 
     def __init__(self, send: Send, wanted: str) -> None:
         self._send = send
@@ -86,7 +86,7 @@ STREAM = "text/event-stream"
 
 
 class Observation:
-    """Outermost: also what the others refuse is seen."""
+    """The outermost middleware: it also observes rejected requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -127,7 +127,7 @@ class Observation:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the path: there are as many paths as people think of."""
+    """The template of the path, because the number of paths is unlimited."""
     template: str | None = getattr(scope.get("route"), "path", None)
     if template is None:
         return NO_ROUTE
@@ -148,7 +148,7 @@ def current_request_id() -> str | None:
 
 
 class RequestIds:
-    """Outermost: names the request, logs how it ended, and lets no error through unanswered."""
+    """Adds a request ID, logs the outcome, and turns every error into a response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

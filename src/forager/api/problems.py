@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from forager.access.caller import QuotaExceeded, StillAnswering, Unauthorised
-from forager.analytics.clickhouse import ClickHouseAway
+from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.api.actions import as_call
 from forager.api.observation import current_request_id
 from forager.archive.record import StorageAway
@@ -107,7 +107,7 @@ MEANINGS: tuple[tuple[type[Exception], int, str], ...] = (
     (Misdirected, 421, "Unknown host name"),
     (DatabaseUnavailable, 503, "The database is unavailable"),
     (StorageAway, 503, "The object store is unavailable"),
-    (ClickHouseAway, 503, "The ClickHouse server is unavailable"),
+    (ClickHouseUnavailable, 503, "The ClickHouse server is unavailable"),
     (DiskFull, 503, "No disk space left"),
     (SchemaMismatch, 503, "The database has a different schema version"),
     (SecretsUnavailable, 503, "Stored secrets cannot be decrypted"),
@@ -214,17 +214,15 @@ def _of_known(error: Exception, status: int, title: str, show: Render) -> Proble
         error.message,
         fix=_fix(error, show),
         errors=error.fields if isinstance(error, InvalidFields) else None,
-        quota=_use(error) if isinstance(error, QuotaExceeded) else None,
+        quota=QuotaUse(what=error.what, used=error.used, limit=error.limit)
+        if isinstance(error, QuotaExceeded)
+        else None,
         retry_after=error.retry_after if isinstance(error, NotYet) else None,
     )
 
 
 def _fix(error: ForagerError, show: Render) -> str | None:
     return None if error.hint is None else render(error.hint, show)
-
-
-def _use(error: QuotaExceeded) -> QuotaUse:
-    return QuotaUse(what=error.what, used=error.used, limit=error.limit)
 
 
 def _of_http(error: HTTPException) -> Problem:

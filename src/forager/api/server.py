@@ -100,23 +100,23 @@ async def _run(
     started: Callable[[str], None] | None,
 ) -> None:
     serving = asyncio.create_task(server.serve(sockets=[line]), name="api server")
-    told = asyncio.create_task(stopping.wait())
+    stopped = asyncio.create_task(stopping.wait())
     if started is not None:
         started(_address(line))
     try:
-        await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
         await app.state.hub.close()
         server.should_exit = True
         await serving
     finally:
-        # at once, when this task is cancelled
+        # without waiting, if this task is cancelled
         server.force_exit = server.should_exit = True
-        told.cancel()
-        await asyncio.gather(serving, told, return_exceptions=True)
+        stopped.cancel()
+        await asyncio.gather(serving, stopped, return_exceptions=True)
 
 
 def refuse_open_door(settings: Settings, *, has_keys: bool) -> None:
-    """Without any key everybody who can connect is an admin: that can only be this machine."""
+    """Without any key every caller is an admin, so only this machine may connect."""
     if has_keys or is_loopback(settings.api_host):
         return
     raise NotAllowed(

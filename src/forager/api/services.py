@@ -18,7 +18,7 @@ from forager.crawl.admission import RetriedUrls, move_job, preview, retry_failed
 from forager.crawl.options import CrawlOptions
 from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
-from forager.db.outages import Within
+from forager.db.outages import InTransaction
 from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.search.embedding import Embedder, embedder_of
@@ -154,7 +154,7 @@ class Services:
 
     def within(self, connection: Connection) -> Services:
         """The same services, all inside the transaction of this connection."""
-        return replace(self, database=Within(self.database, connection))
+        return replace(self, database=InTransaction(self.database, connection))
 
     async def task_stats(self) -> TaskStats:
         counted: TaskStats = await self.cache.get("task stats", self.tasks.stats)

@@ -1,7 +1,7 @@
 """Server-sent events of the progress of jobs, and downloads of files as they are written.
 
-One look at the database per interval serves everybody who watches in this process, however many
-they are and whichever jobs they watch. Without watchers there are no queries.
+One query per interval serves all streams of this process, whichever jobs they watch. Without
+streams there are no queries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from forager.products.lookup import find_image, read_image
 
 log = get_logger("api")
 
-LOOK_INTERVAL = 0.5
+QUERY_INTERVAL = 0.5
 HEARTBEAT = 15.0
 # after this a client connects again, so that a key that was revoked meanwhile is noticed
 LONGEST = 900.0
@@ -62,17 +62,17 @@ class Watched:
 
 
 class ProgressHub:
-    """Looks at all watched jobs together, and wakes who watches one that changed."""
+    """Queries all watched jobs together, and wakes the streams of those that changed."""
 
-    def __init__(self, database: Database, *, interval: float = LOOK_INTERVAL) -> None:
+    def __init__(self, database: Database, *, interval: float = QUERY_INTERVAL) -> None:
         self._database = database
         self._interval = interval
         self._watched: dict[UUID, Watched] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._querying: asyncio.Task[None] | None = None
         self.closing = False
 
     def check_room(self) -> None:
-        """Raise if too many are watching; to be asked before an answer begins."""
+        """Raise if there are too many streams; to be called before a response starts."""
         if sum(len(watched.watchers) for watched in self._watched.values()) >= MAX_STREAMS:
             raise NotYet(
                 f"{MAX_STREAMS} streams are open",
@@ -86,8 +86,8 @@ class ProgressHub:
         watched = self._watched.setdefault(job_id, Watched())
         changed = asyncio.Event()
         watched.watchers.add(changed)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_for_ever(), name="progress hub")
+        if self._querying is None or self._querying.done():
+            self._querying = asyncio.create_task(self._query_repeatedly(), name="progress hub")
         try:
             yield watched, changed
         finally:
@@ -100,11 +100,11 @@ class ProgressHub:
         self.closing = True
         for watched in self._watched.values():
             watched.wake()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._querying is not None:
+            self._querying.cancel()
+            await asyncio.gather(self._querying, return_exceptions=True)
 
-    async def _look_for_ever(self) -> None:
+    async def _query_repeatedly(self) -> None:
         while self._watched:
             try:
                 await self.run_once()
@@ -113,7 +113,7 @@ class ProgressHub:
             await asyncio.sleep(self._interval)
 
     async def run_once(self) -> None:
-        """One look at every watched job."""
+        """Query every watched job once."""
         ids = list(self._watched)
         reports = await crawl_reports(self._database, ids)
         events = await self._new_events()
@@ -202,7 +202,7 @@ def file_responses(media_types: Iterable[str]) -> dict[int | str, dict[str, Any]
 
 
 class Download(StreamingResponse):
-    """A file whose making takes a slot for as long as it lasts. The name is always our own."""
+    """A streamed file, which takes a slot until it is sent."""
 
     def __init__(self, parts: AsyncGenerator[bytes, None], name: str, media_type: str) -> None:
         self._parts = parts
@@ -222,7 +222,7 @@ class Download(StreamingResponse):
 
 
 async def download(parts: AsyncIterator[bytes], name: str, media_type: str) -> Download:
-    """The answer; what cannot be done at all is said before the file has begun."""
+    """The response; an error of the first part is raised before the file starts."""
     first = await anext(parts)
     return Download(_again(first, parts), name, media_type)
 

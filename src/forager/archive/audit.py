@@ -28,7 +28,7 @@ ORPHAN_AGE = timedelta(hours=1)
 
 
 class Trouble(StrEnum):
-    """What can be wrong with a segment."""
+    """Problems of a segment."""
 
     TORN = "its end is torn: a writer was killed; nothing refers to that end"
     DAMAGED = "records are damaged"
@@ -42,13 +42,13 @@ class Trouble(StrEnum):
 
     @property
     def harmless(self) -> bool:
-        """Nothing that was promised is lost."""
+        """Whether no referenced record is lost."""
         return self not in (Trouble.DAMAGED, Trouble.BROKEN, Trouble.MISSING, Trouble.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one segment is like."""
+    """The result for one segment."""
 
     segment: str
     bytes: int = 0
@@ -249,21 +249,23 @@ def _job_of(name: str) -> UUID | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CheckedRecord:
     """One reference, and what is wrong with the record there."""
 
     ref: ArchiveRef
     problem: str | None
 
 
-async def sample_references(database: Database, storage: Storage, size: int) -> AsyncIterator[Look]:
-    """Read some records that rows refer to, from as many segments as there can be."""
+async def sample_references(
+    database: Database, storage: Storage, size: int
+) -> AsyncIterator[CheckedRecord]:
+    """Read some records that rows refer to, from as many segments as possible."""
     async with database.connection() as connection:
         names = await store.select_some_segments(connection, limit=size)
         each = -(-size // max(1, len(names)))
         refs = await store.select_some_references(connection, names, each=each)
     for ref in refs[:size]:
-        yield Look(ref, await _problem(database, storage, ref))
+        yield CheckedRecord(ref, await _problem(database, storage, ref))
 
 
 async def _problem(database: Database, storage: Storage, ref: ArchiveRef) -> str | None:

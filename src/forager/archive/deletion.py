@@ -29,7 +29,7 @@ _PAGE = 1000
 
 @dataclass(slots=True)
 class Pruned:
-    """What a clean-up did."""
+    """The result of a clean-up."""
 
     deleted: list[Deletion] = field(default_factory=list)
     # planned, but written to or referred to by the time they were locked
@@ -39,7 +39,7 @@ class Pruned:
 
     @property
     def freed_bytes(self) -> int:
-        return sum(deletion.segment.size for deletion in self.deleted)
+        return sum(deletion.segment.bytes for deletion in self.deleted)
 
 
 async def all_segments(database: Database) -> list[SegmentRow]:
@@ -51,11 +51,11 @@ async def all_segments(database: Database) -> list[SegmentRow]:
 
 
 async def plan_prune(database: Database, policy: Policy) -> Plan:
-    """What a policy would delete now, and why."""
+    """Plan the deletions of a policy, with their reasons."""
     now = await database.run(select_now)
     rows = await all_segments(database)
     staying = (row for row in rows if row.going_at is None and not row.is_kept(now))
-    return plan_retention((row.state for row in staying), policy, now)
+    return plan_retention(staying, policy, now)
 
 
 async def prune(database: Database, storage: Storage, deletions: Iterable[Deletion]) -> Pruned:
@@ -94,7 +94,7 @@ async def finish_deletion(database: Database, storage: Storage, name: str) -> No
 
 
 class _ReferredTo(Exception):
-    """A reference came while others were dropped: those stay as well."""
+    """A new reference appeared while others were dropped, which is rolled back."""
 
 
 async def _mark(database: Database, name: str, drop_references: bool) -> bool:
@@ -135,7 +135,7 @@ async def _merge(database: Database, storage: Storage, segment_bytes: int) -> No
 
 
 def growth_of(refs: Iterable[ArchiveRef]) -> list[Growth]:
-    """What a commit that refers to these records adds to their segments."""
+    """The growth of segments by a commit that refers to these records."""
     growths: dict[str, Growth] = {}
     for ref in refs:
         before = growths.get(ref.segment, Growth(ref.segment, 0, 0))

@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 
 from forager.archive import store
 from forager.archive.deletion import delete_segment
-from forager.archive.segment import SegmentName, codec_of, parse_segment_name
+from forager.archive.retention import SmallSegment
+from forager.archive.segment import SegmentName, parse_segment_name
 from forager.archive.storage import Storage, put_checked, read_parts
 from forager.archive.store import merges
-from forager.archive.store.merges import SmallSegment
 from forager.db.database import Database
 from forager.errors import ForagerError, LeaseLost
 from forager.logs import get_logger
@@ -36,7 +36,7 @@ CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What was merged, in numbers."""
+    """Counts of a merge."""
 
     segments: int = 0
     into: int = 0
@@ -120,7 +120,7 @@ async def _switch(
 
 
 async def _discard(database: Database, storage: Storage, target: str) -> None:
-    """Not waited for: a row that stays is given up later, and its object with it."""
+    """Try to delete a failed merge; the clean-up deletes what stays."""
     try:
         await database.run(store.close_segment, target)
         await delete_segment(database, storage, target)
@@ -140,11 +140,10 @@ def _sum(target: str, group: Sequence[SmallSegment]) -> SmallSegment:
     )
 
 
-def _owner(segment: SmallSegment) -> tuple[UUID | None, UUID | None, int, str]:
-    return (segment.job_id, segment.worker_id, segment.tier, codec_of(segment.name))
+def _owner(segment: SmallSegment) -> tuple[UUID | None, UUID | None, int]:
+    return segment.job_id, segment.worker_id, segment.tier
 
 
 def _new_name(first: str) -> str:
-    """Of the first one's day, so that a list by name stays one by day."""
-    named = parse_segment_name(first)
-    return str(SegmentName(named.day, f"{OWNER}-{uuid4().hex}", 0, 0, named.codec))
+    """A name with the day of the first segment, so that names still sort by day."""
+    return str(SegmentName(parse_segment_name(first).day, f"{OWNER}-{uuid4().hex}", 0, 0))

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from forager.archive import store
-from forager.archive.storage import Storage, fingerprint, put_checked, read_parts
+from forager.archive.retention import MovableSegment
+from forager.archive.storage import Storage, digest, put_checked, read_parts
 from forager.archive.store import merges as moves
-from forager.archive.store.merges import MovableSegment
 from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound
@@ -25,7 +25,7 @@ Progress = Callable[[int], None]
 
 @dataclass(slots=True)
 class Moved:
-    """What a run did; complete when nothing is left to be copied."""
+    """The result of a run; complete when nothing is left to be copied."""
 
     copied: int = 0
     bytes: int = 0
@@ -43,7 +43,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From where to where; `place` is how the database calls the new place."""
+    """Source and target; `place` is the name of the target in the database."""
 
     database: Database
     source: Storage
@@ -103,7 +103,7 @@ class Move:
         await self._mark(segment.name)
 
     async def _copy(self, name: str) -> int | None:
-        """How many bytes were copied; None if an earlier run had done it."""
+        """Copy a segment and return its size; None if an earlier run had copied it."""
         size = await self.source.size(name)
         if await self._is_there(name, size):
             return None
@@ -116,7 +116,7 @@ class Move:
                 return False
         except NotFound:
             return False
-        return await fingerprint(self.target, name) == await fingerprint(self.source, name, size)
+        return await digest(self.target, name) == await digest(self.source, name, size)
 
     async def _without_source(self, segment: MovableSegment, moved: Moved) -> None:
         """Written in the new place, never written, deleted since it was listed, or lost."""

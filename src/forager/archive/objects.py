@@ -45,7 +45,7 @@ _AWAY_HINT = Hint(
 
 @dataclass(frozen=True, slots=True)
 class BucketLimits:
-    """How long a store may take, and for how long a request is tried again, in seconds."""
+    """Time limits of requests to a store, and of their retries, in seconds."""
 
     connect: float = 10.0
     request: float = 60.0
@@ -129,7 +129,7 @@ def _reason(error: Exception) -> str:
     return str(error).partition("\n")[0][:_MAX_REASON]
 
 
-# what is longer goes up in parts, each of which is tried again on its own
+# larger objects are uploaded in parts, each of which is retried separately
 IN_ONE_REQUEST = 2 * PART_BYTES
 
 

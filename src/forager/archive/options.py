@@ -34,7 +34,7 @@ class ArchiveOptions:
     place: str | Path
     segment_bytes: int
     policy: Policy
-    # where it was before, and is read from as well while it is moved
+    # the previous place, which is also read while the archive is moved
     old_place: str | Path | None = None
 
     @property
@@ -75,7 +75,7 @@ def place_name(place: str | Path) -> str:
 
 
 def is_same_place(one: str | Path, other: str | Path) -> bool:
-    """Also for a folder that is mounted twice, which names do not show."""
+    """Whether two places are the same, also if a folder is mounted twice."""
     if place_name(one) == place_name(other):
         return True
     folder, another = local_folder(one), local_folder(other)

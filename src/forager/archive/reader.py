@@ -7,19 +7,18 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import zstandard
+
 from forager.archive.record import (
-    FRAME_ERRORS,
     MAX_RECORD_BYTES,
     Codec,
     DamagedRecord,
-    FrameDecoder,
     InfoRecord,
     compress,
     digest_of,
-    frame_decoder,
     unpack,
 )
-from forager.archive.segment import ArchiveRef, codec_of
+from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.errors import InvalidInput, NotFound
 
@@ -74,7 +73,7 @@ class ArchivedResponse:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What follows the last readable record: a writer died in the middle, or a disk lied."""
+    """The unreadable end of a segment: its writer died, or the disk lost data."""
 
     offset: int
     length: int
@@ -87,7 +86,7 @@ async def read_records(storage: Storage, ref: ArchiveRef) -> list[ArchivedRecord
     What is not as it was stored is an error.
     """
     frames = await storage.read(ref)
-    records = [parse_record(each) for each in unpack(codec_of(ref.segment), frames)]
+    records = [parse_record(each) for each in unpack(frames)]
     if len(records) > 1 and records[-1].kind != _CONVERSION:
         raise DamagedRecord("a reference into the archive covers records of several pages")
     if not all(record.is_intact for record in records):
@@ -114,11 +113,10 @@ class SegmentScan:
         self.tail: Tail | None = None
         self._storage = storage
         self._segment = segment
-        self._codec = codec_of(segment)
 
     async def __aiter__(self) -> AsyncIterator[tuple[ArchiveRef, ArchivedRecord]]:
         size = await self._storage.size(self._segment)
-        start, frame = 0, _Frame(frame_decoder(self._codec))
+        start, frame = 0, _Frame()
         try:
             async for position, piece in self._pieces(size):
                 data = piece
@@ -129,7 +127,7 @@ class SegmentScan:
                     end = position + len(piece) - len(data)
                     record = parse_record(frame.content())
                     yield ArchiveRef(self._segment, start, end - start), record
-                    start, frame = end, _Frame(frame_decoder(self._codec))
+                    start, frame = end, _Frame()
         except DamagedRecord as error:
             self.tail = Tail(start, size - start, error.message)
         else:
@@ -147,8 +145,8 @@ class SegmentScan:
 class _Frame:
     """One compressed frame being put together from pieces."""
 
-    def __init__(self, decoder: FrameDecoder) -> None:
-        self._decoder = decoder
+    def __init__(self) -> None:
+        self._decoder = zstandard.ZstdDecompressor().decompressobj()
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -160,7 +158,7 @@ class _Frame:
         """Take what belongs to this frame, and return the rest."""
         try:
             part = self._decoder.decompress(data)
-        except FRAME_ERRORS as error:
+        except zstandard.ZstdError as error:
             raise DamagedRecord(f"a record cannot be decompressed: {error}") from error
         self._parts.append(part)
         self._size += len(part)
@@ -252,7 +250,7 @@ _NAMED_FAILURES = 100
 
 @dataclass(slots=True)
 class ExportReport:
-    """How many records were copied and how many could not be, the first of those by name."""
+    """Counts of copied and missed records, and the first missed ones by name."""
 
     written: int = 0
     missed: int = 0
@@ -277,12 +275,12 @@ async def warc_parts(
         try:
             frame = await storage.read(ref)
             # unpacked even if it could be copied as it is: a damaged record is not passed on
-            records = unpack(codec_of(ref.segment), frame)
+            records = unpack(frame)
         except (DamagedRecord, NotFound) as error:
             report.miss(ref, error.message)
             continue
         report.written += 1
-        if codec is codec_of(ref.segment):
+        if codec is Codec.ZSTD:
             yield frame
         else:
             yield b"".join(_packed(codec, record) for record in records)
@@ -293,7 +291,7 @@ def _packed(codec: Codec | None, record: bytes) -> bytes:
 
 
 def warc_codec(name: str) -> Codec | None:
-    """How a file of this name is compressed."""
+    """The compression of a file with this name."""
     for suffix, codec in _SUFFIXES.items():
         if name.endswith(suffix):
             return codec

@@ -24,32 +24,19 @@ from forager.errors import DiskFull, ForagerError, NotFound
 from forager.hints import Hint, action
 
 ZSTD_LEVEL = 3
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_LEVEL = 6
 GZIP_WBITS = 31
 # no page may be this large; a damaged length must not allocate all memory
 MAX_RECORD_BYTES = 1 << 30
 
-FRAME_ERRORS = (zstandard.ZstdError, zlib.error)
-
 
 class Codec(StrEnum):
-    """How the records of a segment are compressed; the value is the file's suffix."""
+    """Compression of the records of a WARC file; segments are zstd."""
 
     ZSTD = "zst"
     GZIP = "gz"
 
-
-class FrameDecoder(Protocol):
-    """Decompresses one frame fed in pieces, and hands back what came after it."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: memoryview, /) -> bytes: ...
-
-
-MAGIC = {Codec.ZSTD: b"\x28\xb5\x2f\xfd", Codec.GZIP: b"\x1f\x8b"}
 
 # a zstd context may serve only one thread at a time, and making one costs as much as a page
 _contexts = threading.local()
@@ -61,23 +48,23 @@ def compress(codec: Codec, record: bytes) -> bytes:
     return _compressor().compress(record)
 
 
-def unpack(codec: Codec, frames: bytes) -> list[bytes]:
+def unpack(frames: bytes) -> list[bytes]:
     """The records in one or several whole frames; anything less or altered is a DamagedRecord."""
     records: list[bytes] = []
     rest = frames
     try:
         while rest or not records:
-            record, rest = _gunzip(rest) if codec is Codec.GZIP else _unzstd(rest)
-            records.append(record)
-    except FRAME_ERRORS as error:
+            size = zstandard.frame_content_size(rest)
+            if size > MAX_RECORD_BYTES:
+                raise DamagedRecord(f"a record of the archive claims to be {size} bytes long")
+            decoder = zstandard.ZstdDecompressor().decompressobj()
+            records.append(decoder.decompress(rest))
+            if not decoder.eof:
+                raise DamagedRecord("a reference into the archive does not cover whole records")
+            rest = decoder.unused_data
+    except zstandard.ZstdError as error:
         raise DamagedRecord(f"a record of the archive cannot be decompressed: {error}") from error
     return records
-
-
-def frame_decoder(codec: Codec) -> FrameDecoder:
-    if codec is Codec.GZIP:
-        return zlib.decompressobj(GZIP_WBITS)
-    return zstandard.ZstdDecompressor().decompressobj()
 
 
 def _compressor() -> zstandard.ZstdCompressor:
@@ -86,27 +73,6 @@ def _compressor() -> zstandard.ZstdCompressor:
         compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
         _contexts.compressor = compressor
     return compressor
-
-
-def _unzstd(frames: bytes) -> tuple[bytes, bytes]:
-    """The record of the first frame, and what follows it."""
-    size = zstandard.frame_content_size(frames)
-    if size > MAX_RECORD_BYTES:
-        raise DamagedRecord(f"a record of the archive claims to be {size} bytes long")
-    decoder = zstandard.ZstdDecompressor().decompressobj()
-    record = decoder.decompress(frames)
-    return _whole(record, decoder)
-
-
-def _gunzip(frames: bytes) -> tuple[bytes, bytes]:
-    decoder = zlib.decompressobj(GZIP_WBITS)
-    return _whole(decoder.decompress(frames, MAX_RECORD_BYTES), decoder)
-
-
-def _whole(record: bytes, decoder: FrameDecoder) -> tuple[bytes, bytes]:
-    if not decoder.eof:
-        raise DamagedRecord("a reference into the archive does not cover whole records")
-    return record, decoder.unused_data
 
 
 Headers = Sequence[tuple[str, str]]
@@ -123,19 +89,19 @@ _DESCRIBES_THE_WIRE = frozenset({b"content-encoding", b"transfer-encoding", b"co
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]+")
 _MAX_CACHED_NAME = 100  # characters
 _NOT_IN_A_NAME = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
-# what may stand in a URI as it is; everything else is percent-encoded
+# characters of a URI that are not percent-encoded
 _URI_SAFE = "%:/?#[]@!$&'()*+,;=-._~|^`{}\"\\<>"
 
 
 class Truncation(StrEnum):
-    """Why a body is not complete, in the standard's words."""
+    """Reasons of an incomplete body, as the standard names them."""
 
     LENGTH = "length"
     TIME = "time"
 
 
 class Record(Protocol):
-    """Anything that can be written to a segment."""
+    """A record that can be written to a segment."""
 
     def encode(self) -> bytes:
         """The whole record as the standard has it, not compressed."""
@@ -144,7 +110,7 @@ class Record(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InfoRecord:
-    """What the first record of a segment says about all others: software, user agent, robots."""
+    """The first record of a segment, about all others: software, user agent, robots."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
     filename: str = ""
@@ -190,7 +156,7 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True)
 class DerivedRecord:
-    """What was made of a response that is in the archive beside it.
+    """A record derived from a response that is archived beside it.
 
     A `conversion` is the page as its scripts left it, a `resource` a picture of that.
     """
@@ -209,9 +175,9 @@ class DerivedRecord:
         return _record(self.kind, self.date, self.body, self.content_type, fields)
 
 
-def pack(record: Record, codec: Codec = Codec.ZSTD) -> bytes:
+def pack(record: Record) -> bytes:
     """The record as it is stored. Takes no lock and no disk: any thread or process may do it."""
-    return compress(codec, record.encode())
+    return compress(Codec.ZSTD, record.encode())
 
 
 def digest_of(data: bytes) -> str:

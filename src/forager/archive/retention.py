@@ -6,32 +6,66 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 from uuid import UUID
 
 
 class Reason(StrEnum):
-    """Why a segment goes."""
+    """Reasons to delete a segment."""
 
     UNREFERENCED = "nothing refers to it"
     AGE = "older than the age limit"
     SIZE = "the archive is over its size limit"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentState:
-    """What is known of a segment; `open` while the lease in its name may still write."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentRow:
+    """A segment's row, with what other rows say about it."""
 
     name: str
-    size: int
-    created: datetime
+    job_id: UUID | None
+    lease: int
+    bytes: int
+    records: int
+    created_at: datetime
+    # when the youngest page in it was written: a segment is as old as that
+    written_at: datetime
+    closed_at: datetime | None
+    going_at: datetime | None
+    # part of a merge, and still there for readers that looked before
+    keep_until: datetime | None
     references: int
-    open: bool = False
-    # the youngest page in it; a segment is as old as that
-    newest: datetime | None = None
+    # its lease may still write
+    open: bool
 
-    @property
-    def last_used(self) -> datetime:
-        return self.newest or self.created
+    def is_kept(self, now: datetime) -> bool:
+        return self.keep_until is not None and self.keep_until > now
+
+
+NEVER_MERGED: Literal[-1] = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallSegment:
+    """A closed segment that could be part of a larger one."""
+
+    name: str
+    job_id: UUID | None
+    worker_id: UUID | None
+    bytes: int
+    records: int
+    created_at: datetime
+    written_at: datetime
+    # of a finished merge: its size as a power of the fewest, so that each merge with its
+    # like lifts it out of its tier, and a few new segments do not have it written again
+    tier: int = NEVER_MERGED
+
+
+@dataclass(frozen=True, slots=True)
+class MovableSegment:
+    name: str
+    bytes: int
+    open: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +81,7 @@ class Policy:
 class Deletion:
     """One segment to delete. If rows refer to it, they lose their reference first."""
 
-    segment: SegmentState
+    segment: SegmentRow
     reason: Reason
 
     @property
@@ -57,72 +91,38 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to delete, and what is past a limit but has to stay because it is referred to."""
+    """Segments to delete, and segments past a limit that stay because rows refer to them."""
 
     delete: list[Deletion] = field(default_factory=list)
     kept: list[Deletion] = field(default_factory=list)
 
     @property
     def freed_bytes(self) -> int:
-        return sum(deletion.segment.size for deletion in self.delete)
+        return sum(deletion.segment.bytes for deletion in self.delete)
 
 
-def plan_retention(segments: Iterable[SegmentState], policy: Policy, now: datetime) -> Plan:
+def plan_retention(segments: Iterable[SegmentRow], policy: Policy, now: datetime) -> Plan:
     """Closed segments without references go; then the oldest, as far as the policy allows."""
     segments = list(segments)
     plan = Plan()
-    total = sum(segment.size for segment in segments)
+    total = sum(segment.bytes for segment in segments)
     closed = [segment for segment in segments if not segment.open]
-    for segment in sorted(closed, key=lambda s: (s.references > 0, s.last_used, s.name)):
+    for segment in sorted(closed, key=lambda s: (s.references > 0, s.written_at, s.name)):
         reason = _reason(segment, policy, now, total)
         if reason is None:
             continue
         # a kept segment counts as gone too: otherwise all younger ones would be past the limit
-        total -= segment.size
+        total -= segment.bytes
         allowed = not segment.references or policy.drop_references
         (plan.delete if allowed else plan.kept).append(Deletion(segment, reason))
     return plan
 
 
-def _reason(segment: SegmentState, policy: Policy, now: datetime, total: int) -> Reason | None:
+def _reason(segment: SegmentRow, policy: Policy, now: datetime, total: int) -> Reason | None:
     if not segment.references:
         return Reason.UNREFERENCED
-    if policy.max_age is not None and now - segment.last_used > policy.max_age:
+    if policy.max_age is not None and now - segment.written_at > policy.max_age:
         return Reason.AGE
     if policy.max_bytes is not None and total > policy.max_bytes:
         return Reason.SIZE
     return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentRow:
-    """A segment's row, with what other rows say about it."""
-
-    name: str
-    job_id: UUID | None
-    lease: int
-    bytes: int
-    records: int
-    created_at: datetime
-    written_at: datetime
-    closed_at: datetime | None
-    going_at: datetime | None
-    # part of a merge, and still there for readers that looked before
-    keep_until: datetime | None
-    references: int
-    # its lease may still write
-    open: bool
-
-    def is_kept(self, now: datetime) -> bool:
-        return self.keep_until is not None and self.keep_until > now
-
-    @property
-    def state(self) -> SegmentState:
-        return SegmentState(
-            name=self.name,
-            size=self.bytes,
-            created=self.created_at,
-            references=self.references,
-            open=self.open,
-            newest=self.written_at,
-        )

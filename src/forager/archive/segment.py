@@ -9,7 +9,6 @@ from datetime import date
 from itertools import accumulate
 from typing import Any
 
-from forager.archive.record import Codec
 from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case
@@ -19,13 +18,13 @@ _OWNER_ONLY = re.compile(_OWNER)
 _NAME = re.compile(
     r"(?P<day>[0-9]{4}/[0-9]{2}/[0-9]{2})/"
     rf"(?P<owner>{_OWNER})-(?P<lease>[0-9]{{1,19}})-(?P<seq>[0-9]{{4,9}})"
-    r"\.warc\.(?P<codec>zst|gz)"
+    r"\.warc\.zst"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRef:
-    """Where one compressed record lies. Only bytes that are safely written have one."""
+    """The position of one compressed record. Only bytes that are safely written have one."""
 
     segment: str
     offset: int
@@ -47,7 +46,6 @@ class SegmentName:
     owner: str
     lease: int
     seq: int
-    codec: Codec = Codec.ZSTD
 
     def __post_init__(self) -> None:
         if not _OWNER_ONLY.fullmatch(self.owner):
@@ -56,9 +54,7 @@ class SegmentName:
             raise InvalidInput(f"lease {self.lease} and sequence {self.seq} must be small counts")
 
     def __str__(self) -> str:
-        return (
-            f"{self.day:%Y/%m/%d}/{self.owner}-{self.lease}-{self.seq:04d}.warc.{self.codec.value}"
-        )
+        return f"{self.day:%Y/%m/%d}/{self.owner}-{self.lease}-{self.seq:04d}.warc.zst"
 
 
 def parse_segment_name(name: str) -> SegmentName:
@@ -70,8 +66,7 @@ def parse_segment_name(name: str) -> SegmentName:
         day = date.fromisoformat(match["day"].replace("/", "-"))
     except ValueError:
         raise InvalidInput(f"{name!r} names a day that does not exist") from None
-    lease, seq = int(match["lease"]), int(match["seq"])
-    return SegmentName(day, match["owner"], lease, seq, Codec(match["codec"]))
+    return SegmentName(day, match["owner"], int(match["lease"]), int(match["seq"]))
 
 
 def parse_ref(text: str) -> ArchiveRef:
@@ -86,12 +81,8 @@ def parse_ref(text: str) -> ArchiveRef:
     return ArchiveRef(name, *map(int, numbers))
 
 
-def codec_of(name: str) -> Codec:
-    return parse_segment_name(name).codec
-
-
 def refs_of(segment: str, offset: int, frames: Sequence[bytes]) -> list[ArchiveRef]:
-    """Where frames lie that were written one after the other from an offset."""
+    """References to frames that were written one after the other from an offset."""
     lengths = [len(frame) for frame in frames]
     starts = accumulate(lengths, initial=offset)
     return [ArchiveRef(segment, *place) for place in zip(starts, lengths, strict=False)]

@@ -19,7 +19,7 @@ from forager.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What a place holds: the noun for messages, and a check that refuses other names."""
+    """The kind of files in a place: a noun for messages, and a check of names."""
 
     noun: str
     check: Callable[[str], object]
@@ -72,7 +72,7 @@ class Storage(Protocol):
     """A place for segments."""
 
     def open_segment(self, name: str) -> SegmentWriter:
-        """Nothing is written before the first append, so the segment's row can come first."""
+        """Open a new segment. Nothing is written before the first append."""
         ...
 
     async def read(self, ref: ArchiveRef) -> bytes:
@@ -147,14 +147,6 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 _READ_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """What two copies of the same bytes have in common."""
-
-    length: int
-    digest: bytes
-
-
 async def read_parts(storage: Storage, segment: str, length: int) -> AsyncIterator[bytes]:
     """The beginning of a segment, a few megabytes at a time."""
     for offset in range(0, length, _READ_BYTES):
@@ -162,30 +154,26 @@ async def read_parts(storage: Storage, segment: str, length: int) -> AsyncIterat
         yield await storage.read(part)
 
 
-async def fingerprint(storage: Storage, segment: str, length: int | None = None) -> Fingerprint:
-    """Of the whole segment, or of its beginning."""
+async def digest(storage: Storage, segment: str, length: int | None = None) -> bytes:
+    """The SHA-256 of the whole segment, or of its beginning."""
     if length is None:
         length = await storage.size(segment)
-    digest = sha256()
+    read = sha256()
     async for part in read_parts(storage, segment, length):
-        digest.update(part)
-    return Fingerprint(length, digest.digest())
+        read.update(part)
+    return read.digest()
 
 
-async def put_checked(storage: Storage, segment: str, parts: AsyncIterator[bytes]) -> Fingerprint:
+async def put_checked(storage: Storage, segment: str, parts: AsyncIterator[bytes]) -> None:
     """Write a segment and read it back; one that is not what was sent is not left there."""
-    sent, length = sha256(), 0
+    sent = sha256()
 
-    async def noted() -> AsyncIterator[bytes]:
-        nonlocal length
+    async def hashed() -> AsyncIterator[bytes]:
         async for part in parts:
             sent.update(part)
-            length += len(part)
             yield part
 
-    await storage.put(segment, noted())
-    expected = Fingerprint(length, sent.digest())
-    if await fingerprint(storage, segment) != expected:
+    await storage.put(segment, hashed())
+    if await digest(storage, segment) != sent.digest():
         await storage.delete(segment)
         raise ArchiveError(f"archive segment {segment} did not arrive as it was sent")
-    return expected

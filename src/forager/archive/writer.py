@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from forager.archive.record import MAGIC, Codec, InfoRecord, pack
+from forager.archive.record import ZSTD_MAGIC, InfoRecord, pack
 from forager.archive.segment import ArchiveRef, SegmentName
 from forager.archive.storage import SegmentWriter, Storage
 from forager.errors import InvalidInput
@@ -28,7 +28,6 @@ class ArchiveWriter:
         register: Register,
         *,
         info: Mapping[str, str] | None = None,
-        codec: Codec = Codec.ZSTD,
         segment_limit: int = SEGMENT_LIMIT,
     ) -> None:
         """`register` commits the row of a segment, and is awaited before its first byte."""
@@ -37,7 +36,6 @@ class ArchiveWriter:
         self._lease = lease
         self._register = register
         self._info = dict(info or {})
-        self._codec = codec
         self._segment_limit = segment_limit
         self._numbers = count()
         self._segment: SegmentWriter | None = None
@@ -47,8 +45,8 @@ class ArchiveWriter:
 
     async def write(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         """Write packed records with one sync. If it fails none counts, and it may be retried."""
-        if not all(frame.startswith(MAGIC[self._codec]) for frame in frames):
-            raise InvalidInput(f"this archive is written in {self._codec.name}; pack records so")
+        if not all(frame.startswith(ZSTD_MAGIC) for frame in frames):
+            raise InvalidInput("records of the archive are compressed with zstd")
         if not frames:
             return []
         async with self._lock:
@@ -79,7 +77,7 @@ class ArchiveWriter:
 
     def _next_name(self) -> SegmentName:
         today = datetime.now(UTC).date()
-        return SegmentName(today, self._owner, self._lease, next(self._numbers), self._codec)
+        return SegmentName(today, self._owner, self._lease, next(self._numbers))
 
     def _head(self, segment: str) -> bytes:
-        return pack(InfoRecord(self._info, filename=segment), self._codec)
+        return pack(InfoRecord(self._info, filename=segment))

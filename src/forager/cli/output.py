@@ -37,7 +37,7 @@ def on_one_line(text: str) -> str:
 
 
 def short_time(at: datetime | None) -> str:
-    """A local time as short as it can be: without the date if that is today."""
+    """A local time, without the date if that is today."""
     if at is None:
         return ""
     local = at.astimezone()
@@ -46,7 +46,7 @@ def short_time(at: datetime | None) -> str:
 
 
 def long_time(at: datetime | None) -> str:
-    """A local time in full, and how far away it is."""
+    """A local time in full, with its distance from now."""
     if at is None:
         return ""
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S} ({distance(at)})"
@@ -75,7 +75,7 @@ def counted(number: int, noun: str) -> str:
 
 
 STDIN = STDOUT = "-"
-# off a terminal lines are not folded: each row stays on one line, however long
+# where the output is not a terminal, each row stays on one line
 ENDLESS_WIDTH = 100_000
 
 Item = TypeVar("Item")
@@ -106,9 +106,9 @@ def json_bytes(value: Any) -> bytes:
 
 
 def write(data: bytes) -> None:
-    """Write to standard output; after the reader has gone, discard the output.
+    """Write to standard output, and discard the output if its reader has left.
 
-    A terminal gets text that cannot steer it, everything else the bytes as they are.
+    Control characters are replaced on a terminal; pipes and files get the bytes unchanged.
     """
     if sys.stdout.isatty():
         data = clean(data.decode("utf-8", "replace")).encode()
@@ -126,7 +126,7 @@ def silence_stdout() -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's own types: times in UTC, intervals in seconds, amounts as exact text."""
+    """Convert a value to JSON types: times in UTC, intervals in seconds, amounts as exact text."""
     if isinstance(value, UUID | Path | Hint):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -186,12 +186,12 @@ def note_more(cursor: object | None) -> None:
 
 
 def note(text: str) -> None:
-    """Say something about the data; programs that read the data do not see it."""
+    """Print a note on standard error, where programs that read the data do not see it."""
     console(sys.stderr).print(clean(text), soft_wrap=True)
 
 
 def say(text: str, style: str = "") -> None:
-    """Print a line of the answer."""
+    """Print a line on standard output."""
     console().print(clean(text), style=style or None, soft_wrap=True)
 
 
@@ -228,7 +228,7 @@ def show_table(columns: Headings, rows: Sequence[Sequence[Any]]) -> None:
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=named
     )
     for heading, options in columns.items():
-        # rich narrows only columns that may wrap: those that are cut count as such
+        # rich narrows only columns that may wrap, and columns that are cut must be narrowed
         kept = {name: value for name, value in options.items() if name != "cut"}
         table.add_column(heading, **{"no_wrap": "cut" not in options, **kept})
     cut = ["cut" in options for options in columns.values()]
@@ -257,17 +257,17 @@ def _cell(value: Any, cut: bool) -> Text:
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console that adds no color off a terminal or under NO_COLOR, and folds nothing there."""
+    """A console without color and line folding where the stream is not a terminal."""
     from rich.console import Console
 
-    class PatientConsole(Console):
+    class QuietConsole(Console):
         def on_broken_pipe(self) -> None:
             self.quiet = True
             silence_stdout()
 
     stream = stream or sys.stdout
     on_terminal = stream is not None and stream.isatty()
-    return PatientConsole(
+    return QuietConsole(
         file=stream,
         highlight=False,
         markup=False,
@@ -278,7 +278,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
-    """Open a file that appears when it is complete, or standard output."""
+    """Open standard output, or a file that appears when it is complete."""
     from forager.archive.local import whole_file
 
     if path == STDOUT:

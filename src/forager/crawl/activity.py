@@ -23,8 +23,6 @@ INTERVAL = 2.0
 PACE_WINDOW = 30.0
 LEAVE_WITHIN = 3.0
 
-NO_WAIT: Callable[[], HostWait | None] = lambda: None  # noqa: E731 - a value, not a function
-
 
 class Activity:
     """Writes pace and wait every two seconds, so that they are seen while nothing is committed."""
@@ -37,8 +35,8 @@ class Activity:
         self._budgets = budgets
         self._robots = robots
         self._samples: deque[tuple[float, int]] = deque()
-        # what the engine waits for when nothing is under way
-        self.idle_wait = NO_WAIT
+        # the wait of the engine when nothing is under way
+        self.idle_wait: Callable[[], HostWait | None] = lambda: None
 
     @asynccontextmanager
     async def reported(self) -> AsyncIterator[None]:
@@ -89,7 +87,7 @@ class Activity:
         return max(0, done - before) / (now - first) if now > first else 0.0
 
     def wait(self) -> HostWait | None:
-        """What most of the crawl waits for now; None if it is at work."""
+        """The reason why most of the crawl waits; None if it is at work."""
         waits = self._budgets.waits()
         if waits:
             return max(waits, key=lambda each: each.seconds or 0.0)

@@ -29,7 +29,7 @@ from forager.crawl.settlement import Outcome
 from forager.crawl.store import state as state_rows
 from forager.crawl.store import visited as visited_rows
 from forager.db.database import Connection, Database
-from forager.db.outages import Within
+from forager.db.outages import InTransaction
 from forager.documents import publication
 from forager.documents.generation import Source
 from forager.documents.sources import enqueue_refresh
@@ -63,7 +63,7 @@ async def start_crawl(
         queue = Queue(here, settings)
         asked = await _running(queue, caller, source_id)
         if asked is None:
-            pages = await _admit(here, caller, source_id)
+            pages = await here.run(admit_job, caller, source_id)
             asked = await request_crawl(
                 queue,
                 options.model_copy(update={"granted_pages": pages}),
@@ -79,7 +79,7 @@ async def start_crawl(
 async def preview(
     database: Database, settings: Settings, caller: Caller, options: CrawlOptions
 ) -> CrawlPreview:
-    """What a crawl would fetch first, within the caller's rights. Starts nothing."""
+    """Preview the first URLs of a crawl, within the caller's rights. Starts nothing."""
     from forager.crawl.preview import preview_crawl
 
     check_addresses(options, caller)
@@ -99,9 +99,10 @@ async def start_refresh(
         queue = Queue(here, settings)
         asked = await _running(queue, caller, source.id)
         if asked is None:
-            pages = await _admit(here, caller, source.id)
-            granted = _granted(source, pages)
-            asked = await enqueue_refresh(queue, granted, actor=actor or caller.actor)
+            pages = await here.run(admit_job, caller, source.id)
+            if pages is not None and source.kind == KIND:
+                source = replace(source, payload={**source.payload, "granted_pages": pages})
+            asked = await enqueue_refresh(queue, source, actor=actor or caller.actor)
     return _own(asked, caller, source.id)
 
 
@@ -115,7 +116,7 @@ async def start_due_refresh(database: Database, settings: Settings, source: Sour
 
 
 async def lack_for_refresh(database: Database, source: Source) -> QuotaExceeded | None:
-    """Why a refresh of this source would be put off, if its time came now."""
+    """The reason why a refresh of this source would be put off if it were due now."""
     if source.user_id is None or source.next_refresh_at is None:
         return None
     return await lack_of_room(database, source.user_id)
@@ -137,7 +138,7 @@ async def move_job(
         return await _move(Queue(database, settings), caller, job_id, move, reason)
     async with database.transaction() as connection:
         await lock_owner(connection, caller)
-        queue = Queue(Within(database, connection), settings)
+        queue = Queue(InTransaction(database, connection), settings)
         moved = await _move(queue, caller, job_id, move, reason)
         # one that was still pausing has its pages, and never stopped counting
         if moved.status is Status.PENDING:
@@ -167,7 +168,7 @@ async def retry_failed(
     async with database.transaction() as connection:
         if caller.quota.limits_pages_or_jobs:
             await lock_owner(connection, caller)
-        queue = Queue(Within(database, connection), settings)
+        queue = Queue(InTransaction(database, connection), settings)
         words = f"failed URLs: {', '.join(reasons) or 'all'}"
         before = await queue.get(job_id)
         job = await queue.retry_failed(job_id, actor=caller.actor, reason=words)
@@ -240,7 +241,7 @@ async def _counted(database: Database, caller: Caller) -> AsyncIterator[Database
         yield database
         return
     async with database.transaction() as connection:
-        yield Within(database, connection)
+        yield InTransaction(database, connection)
 
 
 async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | None:
@@ -249,16 +250,6 @@ async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | N
         return None  # adding a job finds it
     active = await queue.list_jobs(source_id=source_id, statuses=list(ACTIVE), limit=1)
     return Enqueued(active.items[0], created=False) if active.items else None
-
-
-async def _admit(database: Database, caller: Caller, source_id: str) -> int | None:
-    return await database.run(admit_job, caller, source_id)
-
-
-def _granted(source: Source, pages: int | None) -> Source:
-    if pages is None or source.kind != KIND:
-        return source
-    return replace(source, payload={**source.payload, "granted_pages": pages})
 
 
 def _own(asked: Enqueued, caller: Caller, source_id: str) -> Enqueued:

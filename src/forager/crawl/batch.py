@@ -39,13 +39,13 @@ MAX_MORE_SEEDS = 1_000
 MANY_SECTIONS = 1_000
 
 
-# what one row of a batch, or several that belong together, come from
+# the origin of one or several rows of a batch
 _Part = Settlement | Postponed | Entry
 
 
 @dataclass(slots=True)
 class Batch:
-    """What one commit writes."""
+    """The rows of one commit."""
 
     settled: list[Settlement] = field(default_factory=list)
     postponed: list[Postponed] = field(default_factory=list)
@@ -253,7 +253,7 @@ class Committer:
         return batch, [*archived, *(None for _ in lost)]
 
     def _lost(self, part: Entry | Postponed, words: str) -> Settlement:
-        """A URL that cannot be kept in the frontier comes to its end here."""
+        """Settle a URL as failed that the frontier refuses."""
         entry = part if isinstance(part, Entry) else part.entry
         self._refused.add(entry.key)
         self._state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
@@ -278,7 +278,7 @@ def _largest(settled: Sequence[Settlement]) -> Settlement | None:
 
 
 def _record(settled: Sequence[Settlement]) -> None:
-    """For the metrics: what a commit has settled."""
+    """Record the settled URLs of a commit in the metrics."""
     for each in settled:
         PAGES.add(each.outcome)
         if each.size:

@@ -19,7 +19,7 @@ from forager.crawl.admission import start_refresh
 from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
 from forager.crawl.service import KIND, seal_options
 from forager.db.database import Database
-from forager.db.outages import Within
+from forager.db.outages import InTransaction
 from forager.documents import sources
 from forager.documents.generation import Schedule, Source, parse_cron, parse_every
 from forager.errors import InvalidInput, NotFound
@@ -126,7 +126,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What applying a file does to one source; `changes` says which values, from what to what."""
+    """The effect of a file on one source; `changes` lists each value before and after."""
 
     action: Action
     declared: DeclaredSource
@@ -210,7 +210,7 @@ async def _apply(database: Database, settings: Settings, planned: Planned) -> Ap
     declared = planned.declared
     options = declared.options()
     async with database.transaction() as connection:
-        here = Within(database, connection)
+        here = InTransaction(database, connection)
         source = await sources.declare_source(
             here,
             declared.source_id,

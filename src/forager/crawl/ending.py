@@ -22,7 +22,7 @@ URLS_PER_LOOK = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _Promotion:
-    """Why a duplicate is a page after all."""
+    """The reason why a duplicate becomes a page after all."""
 
     reason: str
     remark: str
@@ -54,10 +54,10 @@ class Ending:
 
     async def settle(self) -> None:
         """Duplicates of nothing become pages, and redirects in a loop failures."""
-        verdict = resolve(await self._pointers())
-        if verdict.loops:
-            await self._fail_loops(verdict.loops)
-        await self._make_pages(verdict.pages, _CANONICAL_IS_NO_PAGE)
+        pages, loops = resolve(await self._pointers())
+        if loops:
+            await self._fail_loops(loops)
+        await self._make_pages(pages, _CANONICAL_IS_NO_PAGE)
         if self._rereading.pages.base_id is not None:
             await self._settle_copies()
 
@@ -115,7 +115,7 @@ class Ending:
             await self._commit_pages(keys[start : start + PAGES_PER_COMMIT], why)
 
     async def _commit_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
-        """They were read when they were fetched, and are read again from the archive."""
+        """Read duplicates again from the archive, and commit them as pages."""
         ledger, job_id = self._state.ledger, self._context.lease.job_id
         plan = await self._rereading.plan(job_id, keys)
         for _ in keys:

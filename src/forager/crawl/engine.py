@@ -9,15 +9,16 @@ from collections import Counter
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
-from forager.crawl.extraction.learning import BoilerplateLearner
+from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
-from forager.crawl.ledger import CrawlState
+from forager.crawl.ledger import CARRIED_OVER, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
+from forager.errors import ErrorKind
 from forager.fetch.budgets.waits import HostWait
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
@@ -27,7 +28,7 @@ from forager.render.store import Lesson
 BATCH_SIZE = 50
 BATCH_LINKS = 50_000
 BATCH_BYTES = 32 * 1024 * 1024
-# of pages that are read and not committed yet; beyond it, no more are fetched
+# limit for pages that are read and not committed yet; beyond it, none are fetched
 BYTES_WAITING = 4 * BATCH_BYTES
 BATCH_SECONDS = 1.0
 # visits that may wait for a browser beside all others
@@ -40,6 +41,8 @@ RETRY_LOOK = 0.5
 LONGEST_WAIT = 60.0
 # a refresh whose first pages all fail, this many, is of a site that is down
 SITE_IS_DOWN = 20
+# fewer if no connection was possible, after all retries: the host is asked ever more rarely
+SITE_IS_UNREACHABLE = 3
 
 FINISHED = Completed("finished")
 
@@ -125,7 +128,7 @@ class Engine:
             await self._nap()
 
     def wait(self) -> HostWait | None:
-        """What the crawl waits for if nothing is under way."""
+        """The reason why the crawl waits if nothing is under way."""
         if self._idle_until is None or self._visits:
             return None
         until, reason = self._idle_until
@@ -137,7 +140,8 @@ class Engine:
         options, ledger = self._options, self._state.ledger
         if options.page_limit is not None and ledger.listed >= options.page_limit:
             return "max pages"
-        if options.max_bytes is not None and self._bytes_fetched() >= options.max_bytes:
+        fetched = ledger.bytes_fetched + self._bytes_waiting()
+        if options.max_bytes is not None and fetched >= options.max_bytes:
             return "max bytes"
         if options.max_time is not None and self._state.seconds >= options.max_time:
             return "max time"
@@ -146,13 +150,14 @@ class Engine:
     def _site_is_down(self) -> bool:
         """Every page failed so far; the links of earlier versions would lead to all the others."""
         ledger = self._state.ledger
-        return ledger.carried_over >= SITE_IS_DOWN and not ledger.pages
-
-    def _bytes_fetched(self) -> int:
-        """Also of pages that the ledger does not count yet."""
-        return self._state.ledger.bytes_fetched + self._bytes_waiting()
+        if ledger.pages:
+            return False
+        reasons = ledger.reasons.get(CARRIED_OVER, Counter())
+        unreachable = reasons[ErrorKind.NETWORK] == ledger.carried_over
+        return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
 
     def _bytes_waiting(self) -> int:
+        """Bytes of pages that the ledger does not count yet."""
         return sum(_size(visit) for visit in self._settled)
 
     async def _read_frontier(self) -> None:
@@ -209,9 +214,9 @@ class Engine:
         return None
 
     def _is_too_early(self, entry: Entry) -> bool:
-        """With a limit of depth, a level is fetched only when the one before it is committed.
+        """With a depth limit, a level is fetched only after the level before it is committed.
 
-        Else a page would count as too deep only because a shorter way to it was slower.
+        Otherwise a page could count as too deep because a shorter path to it was slower.
         """
         if self._options.max_depth is None:
             return False
@@ -260,12 +265,12 @@ class Engine:
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
 
     def _start_commit(self) -> None:
-        """Everything but writing happens without an await: the frontier is not read in between."""
+        """Start a commit. Only writing awaits, so the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
-        # what was found may be fetched at once: its own commit can only come after this one
+        # discovered URLs may be fetched at once: their commit can only come after this one
         self._window.append(batch.discovered.entries)
         self._committing_pages = len(visits)
         self._committing = asyncio.create_task(self._commit(batch, visits))
@@ -296,7 +301,7 @@ class Engine:
         return bool(self._visits or self._settled or self._committing)
 
     async def _idle(self) -> Outcome | None:
-        """Nothing is under way. Done, or waiting for a host or a retry?"""
+        """Finish, or wait for a host or a retry, when nothing is under way."""
         if not self._window.exhausted and not self._blocked:
             return None
         waits = self._rests.waits()

@@ -15,7 +15,6 @@ from forager.archive.storage import Storage
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import ArchivedUrl
 from forager.crawl.url_lists import UrlFilter
 from forager.db.cursor import batches
 from forager.db.database import Database
@@ -36,7 +35,7 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What is wanted of a job. `codec` is for WARC, `body` for the other formats."""
+    """Contents of an export. `codec` is for WARC, `body` for the other formats."""
 
     format: ExportFormat
     outcomes: tuple[Outcome, ...] = tuple(Outcome)
@@ -133,23 +132,23 @@ def _settled_urls(
 async def _archived_responses(
     database: Database, job_id: UUID, outcomes: Sequence[Outcome]
 ) -> AsyncIterator[ArchiveRef]:
-    """Where the responses of a job are.
+    """References to the archived responses of a job.
 
     By URL, not by segment: a merge moves responses to another segment meanwhile, never to another
     URL. Within a page they come in the order in which they were written, which reads faster.
     """
     limit = store.PAGE_ROWS
 
-    async def select(after: bytes) -> list[ArchivedUrl]:
+    async def select(after: bytes) -> list[tuple[bytes, ArchiveRef]]:
         return await database.run(store.select_refs, job_id, outcomes, after=after, limit=limit)
 
-    async for page in batches(select, b"", lambda url: url.url_hash, limit):
-        for ref in sorted((each.ref for each in page), key=lambda r: (r.segment, r.offset)):
+    async for page in batches(select, b"", lambda row: row[0], limit):
+        for ref in sorted((ref for _, ref in page), key=lambda r: (r.segment, r.offset)):
             yield ref
 
 
 def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
-    """Said, and no failure: a job that runs settles more, and a limit of the archive drops some."""
+    """Warn only: a running job settles more, and a limit of the archive drops some."""
     found = report.written + report.missed
     if found != expected:
         log.warning(
@@ -162,23 +161,10 @@ def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
 
 def row_of(settled: SettledUrl) -> dict[str, Any]:
     """A settled URL as programs get it."""
-    return {
-        "url": settled.url,
-        "outcome": settled.outcome,
-        "reason": settled.reason,
-        "detail": settled.detail,
-        "duplicate_of": settled.duplicate_of,
-        "http_status": settled.http_status,
-        "depth": settled.depth,
-        "parent_url": settled.parent_url,
-        "via": settled.via,
-        "content_type": settled.content_type,
-        "title": settled.title,
-        "size": settled.size,
-        "settled_at": settled.settled_at,
-        "content_hash": settled.content_hash.hex() if settled.content_hash else None,
-        "archive": str(settled.ref) if settled.ref else None,
-    }
+    row = {name: getattr(settled, name, None) for name in _COLUMNS}
+    row["content_hash"] = settled.content_hash.hex() if settled.content_hash else None
+    row["archive"] = str(settled.ref) if settled.ref else None
+    return row
 
 
 async def _add_bodies(

@@ -8,15 +8,18 @@ from uuid import UUID
 
 from forager.crawl.report import CrawlReport, crawl_report
 from forager.db.database import Database
+from forager.db.outages import retry_until_available
 from forager.errors import DatabaseUnavailable
 from forager.jobs.lifecycle import FINISHED, IllegalMove, Status
 from forager.jobs.queue import Queue
-from forager.jobs.runner import until_available
 from forager.jobs.supervisor import Supervisor
+from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.processes.started import StartedProcess
 from forager.render.finding import find_browser
 from forager.settings import Settings
+
+log = get_logger("crawl")
 
 LOOK_INTERVAL = 0.25
 
@@ -92,8 +95,8 @@ class Foreground:
     async def _pause(self) -> None:
         try:
             # retried while the database is unreachable: the pause is still wanted then
-            await until_available(
-                lambda: self._queue.pause(self._job_id, reason="interrupted at the terminal")
+            await retry_until_available(
+                lambda: self._queue.pause(self._job_id, reason="interrupted at the terminal"), log
             )
         except IllegalMove:
             return  # it ended just now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
@@ -18,9 +18,8 @@ from forager.crawl.activity import Activity
 from forager.crawl.batch import Committer
 from forager.crawl.ending import Ending
 from forager.crawl.engine import FINISHED, Engine
-from forager.crawl.extraction.learning import BoilerplateLearner
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.extraction.rereading import Rereading
+from forager.crawl.extraction.rereading import BoilerplateLearner, Rereading
 from forager.crawl.frontier.discovery import Discovery
 from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.crawl.frontier.seeding import Seeding, first_urls, scope_of
@@ -28,7 +27,7 @@ from forager.crawl.frontier.window import START, Window
 from forager.crawl.judge import Judge
 from forager.crawl.ledger import NEAR_DUPLICATE, REMARKS, CrawlState, state_from
 from forager.crawl.options import POOL, CrawlOptions, crawl_options
-from forager.crawl.pages import CarryOver, CarryOverLimits, Pages
+from forager.crawl.pages import CarryOver, Pages
 from forager.crawl.rendering import open_rendering
 from forager.crawl.service import default_source, open_options, seal_options
 from forager.crawl.store import state as state_rows
@@ -119,7 +118,7 @@ async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
 
 
 async def _complete(parts: _Crawl) -> None:
-    """What can only be found when all pages of the generation are there."""
+    """Compute what needs all pages of the generation."""
     near = await parts.pages.complete()
     parts.state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
     async with parts.context.commit() as connection:
@@ -127,7 +126,7 @@ async def _complete(parts: _Crawl) -> None:
 
 
 async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:
-    """Find the first URLs; a sitemap that hangs does not hold up a stop."""
+    """Find the first URLs; a sitemap that hangs does not delay a stop."""
     seeding = asyncio.ensure_future(parts.seeding.run(last=last))
     stopping = asyncio.ensure_future(parts.context.stopping.wait())
     try:
@@ -211,7 +210,7 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
             pool=pool,
             pages=pages,
             rendering=rendering,
-            carry_over=CarryOver(pages, CarryOverLimits.of(options, context.settings)),
+            carry_over=CarryOver(pages, options, context.settings),
         ),
         committer,
         pages,
@@ -247,7 +246,7 @@ async def _load_state(context: JobContext) -> CrawlState:
 
 
 async def _remember(parts: _Crawl) -> None:
-    """Refill the memory from the tables: known URLs, and contents that were fetched."""
+    """Load known URLs and fetched contents from the tables."""
     if not parts.state.ledger.discovered:
         return
     parts.discovery.reserve(parts.state.ledger.discovered)
@@ -259,7 +258,7 @@ async def _remember(parts: _Crawl) -> None:
 
 
 async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited_rows.Known]]:
-    """Everything a crawl has met, in pieces, so that no connection is held for long."""
+    """All known URLs of a crawl, in chunks, so that no connection is held for long."""
     key = b""
     while True:
         visited = await database.run(visited_rows.select_known_visited, job_id, after=key)
@@ -290,8 +289,24 @@ def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
     )
 
 
+@asynccontextmanager
+async def open_gate(
+    database: Database, settings: Settings, options: CrawlOptions, *, ignore_robots: bool = False
+) -> AsyncIterator[RobotsGate]:
+    """Requests outside of a crawl, within the budgets of their hosts, and robots.txt."""
+    agent = user_agent(options, settings)
+    async with (
+        Client(client_options(options, agent)) as client,
+        Budgets(
+            database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
+        ) as budgets,
+    ):
+        sender = Sender(client, budgets)
+        yield RobotsGate(database, sender, user_agent=agent, ignore=ignore_robots)
+
+
 def _trusts(options: CrawlOptions) -> Callable[[str], bool]:
-    """Headers were given for the sites that were named: not for wherever those lead to.
+    """Limit custom headers to the sites of the seeds, excluding sites they redirect to.
 
     Nor for the same names without encryption, unless they were asked for like that.
     """

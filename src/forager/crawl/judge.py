@@ -61,7 +61,7 @@ class Judge:
     # --- responses without a page ------------------------------------------------------------
 
     def status(self, entry: Entry, response: Response) -> Visit | None:
-        """What the status alone decides; None if there is a page to read."""
+        """The outcome by status alone; None if there is a page to read."""
         if response.status in REDIRECTS:
             return self._redirect(entry, response)
         error = classify_status(response.status, response.headers)
@@ -139,7 +139,7 @@ class Judge:
             title=facts.title,
             size=len(response.body),
             duration_ms=int(response.timing.total * 1000),
-            # of what the page says, not of the menus around it; as generations know it
+            # the hash of the content without menus, as generations have it
             content_hash=facts.document.content_hash if facts.document else facts.content_hash,
             etag=_validator(response, "ETag"),
             last_modified=_validator(response, "Last-Modified"),
@@ -179,7 +179,7 @@ class Judge:
         url = normalise(without_session(named))
         if isinstance(url, Refusal) or url == entry.url:
             return None
-        return url if self.scope.verdict(url, entry.depth).wanted else None
+        return url if self.scope.refusal(url, entry.depth) is None else None
 
     @property
     def compares_content(self) -> bool:

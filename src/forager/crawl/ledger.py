@@ -35,7 +35,7 @@ class Ledger:
 
     @property
     def processed(self) -> int:
-        """What was tried; excluded URLs were not."""
+        """Number of URLs that were tried; excluded ones were not."""
         return sum(self.settled.values()) - self.settled[Outcome.EXCLUDED]
 
     @property
@@ -44,7 +44,7 @@ class Ledger:
 
     @property
     def carried_over(self) -> int:
-        """Of the failed ones, those whose last good version is kept."""
+        """Number of failed pages whose last good version is kept."""
         return sum(self.reasons.get(CARRIED_OVER, {}).values())
 
     @property
@@ -53,7 +53,7 @@ class Ledger:
         return self.pages + self.carried_over
 
     def percentage(self, max_pages: int | None) -> int:
-        """Of what is known to be there; 100 is only for jobs that are completed."""
+        """Share of the known URLs that is settled; only completed jobs have 100."""
         settled = sum(self.settled.values())
         share = settled / (settled + self.pending) if settled else 0.0
         if max_pages is not None:
@@ -64,45 +64,42 @@ class Ledger:
         """Count a pending URL as settled."""
         self.pending -= 1
         self.settled[outcome] += 1
-        self._count(outcome, reason, 1)
+        self.note(outcome, reason)
 
     def exclude(self, reason: str) -> None:
-        """A URL was discovered and refused by a rule in the same moment."""
+        """Count a URL that a rule refused when it was discovered."""
         self.settled[Outcome.EXCLUDED] += 1
-        self._count(Outcome.EXCLUDED, reason, 1)
+        self.note(Outcome.EXCLUDED, reason)
 
     def revive(self, reason: str) -> None:
-        """A URL that a rule had refused turned out to be wanted after all."""
+        """Count an excluded URL as pending after its refusal was lifted."""
         self.settled[Outcome.EXCLUDED] -= 1
-        self._count(Outcome.EXCLUDED, reason, -1)
+        self.note(Outcome.EXCLUDED, reason, -1)
         self.pending += 1
 
     def requeue_failed(self, reason: str, *, carried_over: bool) -> None:
-        """A URL that failed is pending again."""
+        """Count a failed URL as pending again."""
         self.settled[Outcome.FAILED] -= 1
-        self._count(Outcome.FAILED, reason, -1)
+        self.note(Outcome.FAILED, reason, -1)
         if carried_over:
-            self._count(CARRIED_OVER, reason, -1)
+            self.note(CARRIED_OVER, reason, -1)
         self.pending += 1
 
     def resettle(
         self, before: Outcome, after: Outcome, reason: str | None, new_reason: str | None
     ) -> None:
-        """An outcome turned out to be another one."""
+        """Change the outcome of a settled URL."""
         self.settled[before] -= 1
-        self._count(before, reason, -1)
+        self.note(before, reason, -1)
         self.settled[after] += 1
-        self._count(after, new_reason, 1)
-
-    def note(self, group: str, reason: str, times: int = 1) -> None:
-        """Count something that is not a URL."""
-        self._count(group, reason, times)
+        self.note(after, new_reason)
 
     def note_total(self, group: str, reason: str, number: int) -> None:
-        """The same for something that is counted as a whole, once or again."""
-        self._count(group, reason, number - self.reasons.get(group, Counter())[reason])
+        """Replace the count of a reason."""
+        self.note(group, reason, number - self.reasons.get(group, Counter())[reason])
 
-    def _count(self, group: str, reason: str | None, times: int) -> None:
+    def note(self, group: str, reason: str | None, times: int = 1) -> None:
+        """Count a reason in its group; nothing without a reason."""
         if reason is not None:
             counts = self.reasons.setdefault(group, Counter())
             counts[reason] += times
@@ -110,7 +107,7 @@ class Ledger:
                 del counts[reason]
 
     def summary(self) -> dict[str, Any]:
-        """As reports show it."""
+        """The ledger as reports show it."""
         return {
             "discovered": self.discovered,
             **{outcome.value: self.settled[outcome] for outcome in Outcome},
@@ -136,7 +133,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class CrawlState:
-    """Everything a crawl knows besides its URLs. Written whole with every batch: it is small."""
+    """The state of a crawl besides its URLs. It is small, and written whole with every batch."""
 
     ledger: Ledger = field(default_factory=Ledger)
     next_seq: int = 0
@@ -145,13 +142,13 @@ class CrawlState:
     seconds: float = 0.0
     # seeds and sitemaps are in the frontier
     seeded: bool = False
-    # where seeds redirected to, outside the first scope
+    # targets of redirected seeds, outside the first scope
     more_seeds: list[str] = field(default_factory=list)
     sitemaps_read: list[str] = field(default_factory=list)
     sitemaps_waiting: list[str] = field(default_factory=list)
 
     def values(self) -> dict[str, Any]:
-        """As the table has them."""
+        """The columns of the table."""
         ledger = self.ledger
         return {
             "discovered": ledger.discovered,

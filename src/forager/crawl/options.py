@@ -33,7 +33,7 @@ POOL = "pool"
 
 
 class Strategy(StrEnum):
-    """Where the URLs of a crawl come from."""
+    """Sources of the URLs of a crawl."""
 
     SITE = "site"  # the start URL, everything it leads to, and the sitemaps robots.txt names
     SITEMAP = "sitemap"  # the sitemaps alone

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import zstandard
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.frontier.links import NO_LINKS, PageLinks, links_from_text
+from forager.crawl.frontier.entry import NO_LINKS, PageLinks, links_from_text
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome, Settlement
@@ -85,7 +85,7 @@ class Pages:
     # --- what goes in ------------------------------------------------------------------------
 
     def plan(self, settled: Sequence[Settlement], refs: Sequence[ArchiveRef | None]) -> Plan:
-        """What a commit adds to the generation. Writes nothing."""
+        """Plan the pages that a commit adds to the generation. Writes nothing."""
         if self._writer is None:
             return Plan()
         pages = [
@@ -115,52 +115,33 @@ def _has_page(settled: Settlement) -> bool:
 
 
 def _new_page(settled: Settlement, ref: ArchiveRef | None) -> NewPage:
-    document = settled.document
     return NewPage(
         url=settled.entry.url,
         key=settled.entry.key,
-        document=document,
+        document=settled.document,
         etag=settled.etag,
         last_modified=settled.last_modified,
         outlinks=settled.outlinks,
         archive=ref,
         carried_reason=settled.reason if settled.carried_over else None,
-        names=document.names if document is not None else None,
-        simhash=document.simhash if document is not None else None,
     )
 
 
 DAY = 86400.0
 
 
-@dataclass(frozen=True, slots=True)
-class CarryOverLimits:
-    """In how many refreshes in a row, and for how many days, a page may fail before it goes."""
-
-    refreshes: int
-    days: float
-
-    @classmethod
-    def of(cls, options: CrawlOptions, settings: Settings) -> CarryOverLimits:
-        refreshes, days = options.carry_over, options.carry_over_days
-        return cls(
-            settings.carry_over_refreshes if refreshes is None else refreshes,
-            settings.carry_over_days if days is None else days,
-        )
-
-    def allow(self, page: PreviousPage) -> bool:
-        return page.carried_times < self.refreshes and page.carried_seconds < self.days * DAY
-
-
 class CarryOver:
     """Decides which failed pages stay in the new generation. Stores nothing."""
 
-    def __init__(self, pages: Pages, limits: CarryOverLimits) -> None:
+    def __init__(self, pages: Pages, options: CrawlOptions, settings: Settings) -> None:
         self._pages = pages
-        self._limits = limits
+        # limits of consecutive failed refreshes and of days before a page is dropped
+        refreshes, days = options.carry_over, options.carry_over_days
+        self._refreshes = settings.carry_over_refreshes if refreshes is None else refreshes
+        self._days = settings.carry_over_days if days is None else days
 
     async def apply(self, settled: Settlement) -> Settlement:
-        """A temporary failure of a published page, with what is known of the page from before."""
+        """Add the previous version of a page to its temporary failure."""
         if settled.outcome is not Outcome.FAILED or not settled.temporary:
             return settled
         page = await self._pages.previous(settled.entry.key)
@@ -168,7 +149,7 @@ class CarryOver:
             return settled
         # also of a page that goes: the rest of the site may be found through it alone
         links = await self._pages.links_before(page, settled.entry.depth)
-        if not self._limits.allow(page):
+        if page.carried_times >= self._refreshes or page.carried_seconds >= self._days * DAY:
             return replace(settled, links=links, detail=f"{settled.detail}; {_dropped(page)}")
         return replace(
             settled,
@@ -180,7 +161,7 @@ class CarryOver:
         )
 
     def _carried(self, page: PreviousPage) -> str:
-        number = f"refresh {page.carried_times + 1} of {self._limits.refreshes}"
+        number = f"refresh {page.carried_times + 1} of {self._refreshes}"
         return f"its version of {page.fetched_at:%Y-%m-%d %H:%M} UTC is carried over ({number})"
 
 

@@ -10,20 +10,24 @@ from itertools import islice
 from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
 from forager.crawl.frontier.scope import Scope
-from forager.crawl.frontier.seeding import first_urls, read_entries, scope_of, sitemap_urls
-from forager.crawl.job import client_options, user_agent
+from forager.crawl.frontier.seeding import (
+    any_hop,
+    fetch_sitemap,
+    first_urls,
+    scope_of,
+    sitemap_urls,
+)
+from forager.crawl.job import open_gate, user_agent
 from forager.crawl.options import CrawlOptions, Strategy
+from forager.crawl.sitemaps.reader import Sitemap
 from forager.db.database import Database
-from forager.db.ids import new_id
 from forager.errors import ForagerError
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.budgets.budget import Budgets
-from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Sender, follow
+from forager.fetch.sender import follow
 from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 
@@ -50,7 +54,7 @@ class CrawlPreview:
     # seconds between requests, by robots.txt
     crawl_delay: float | None = None
     sitemaps: list[str] = field(default_factory=list)
-    # what could not be looked at
+    # errors of requests
     problems: list[str] = field(default_factory=list)
 
 
@@ -59,19 +63,10 @@ async def preview_crawl(
 ) -> CrawlPreview:
     """Read robots.txt, sitemaps and the first page, within half a minute and the host's budget."""
     preview = CrawlPreview()
-    agent = user_agent(options, settings)
+    gate = open_gate(database, settings, options, ignore_robots=options.ignore_robots)
     try:
-        async with (
-            asyncio.timeout(SECONDS),
-            Client(client_options(options, agent)) as client,
-            Budgets(
-                database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
-            ) as budgets,
-        ):
-            sender = Sender(client, budgets)
-            gate = RobotsGate(database, sender, user_agent=agent, ignore=options.ignore_robots)
-            beginning = _Beginning(preview, settings, options, gate)
-            await beginning.collect(limit)
+        async with asyncio.timeout(SECONDS), gate as robots:
+            await _Beginning(preview, settings, options, robots).collect(limit)
     except TimeoutError:
         preview.problems.append(f"the site did not answer within {SECONDS:g} s")
     return preview
@@ -96,7 +91,7 @@ class _Beginning:
                 return
 
     async def _refusal(self, scope: Scope, url: NormalisedUrl, via: Via) -> str | None:
-        rule = None if via is Via.SEED else scope.verdict(url, 1).rule
+        rule = None if via is Via.SEED else scope.refusal(url, 1)
         if rule is not None:
             return rule.words
         try:
@@ -134,7 +129,8 @@ class _Beginning:
             url = waiting.pop(0)
             try:
                 # a sitemap may list many pages outside the scope
-                entries = list(islice(await read_entries(self.gate, url), 50 * limit))
+                sitemap = Sitemap(url, await fetch_sitemap(self.gate, url))
+                entries = list(islice(sitemap, 50 * limit))
             except ForagerError as error:
                 self.preview.problems.append(f"sitemap {url}: {error.message}")
                 continue
@@ -153,7 +149,7 @@ class _Beginning:
             documents=False,
         )
         try:
-            followed = await follow(self.gate, Request(url), _any_hop)
+            followed = await follow(self.gate, Request(url), any_hop)
             response = followed.response
             if (failure := classify_status(response.status, response.headers)) is not None:
                 raise failure
@@ -163,7 +159,3 @@ class _Beginning:
             self.preview.problems.append(f"{url}: {error.message}")
             return []
         return [NormalisedUrl(link) for link in links.urls.decode().splitlines()[: links.followed]]
-
-
-async def _any_hop(_: str) -> None:
-    """The guard sees every address."""

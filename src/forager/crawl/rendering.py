@@ -71,7 +71,7 @@ class RenderRules:
         return cls(mode, tuple(Pattern.compile(text) for text in patterns))
 
     def always(self, url: str, document: str) -> str | None:
-        """Why a page is rendered whatever its static response is; None if that decides."""
+        """The reason to render a page whatever its static response is; None if that decides."""
         if self.mode is RenderMode.NEVER:
             return None
         if self.mode is RenderMode.ALWAYS:
@@ -81,12 +81,6 @@ class RenderRules:
         if any(pattern.matches(document) for pattern in self.patterns):
             return "pattern"
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlBrowser:
-    renderer: Renderer
-    loader: ResourceLoader
 
 
 class LeftToOthers(Retry):
@@ -106,7 +100,7 @@ class Rendering:
         rules: RenderRules,
         lessons: Lessons,
         settings: Settings,
-        browser: CrawlBrowser | None = None,
+        browser: tuple[Renderer, ResourceLoader] | None = None,
         *,
         missing: str = "",
         hands_over: bool = False,
@@ -126,7 +120,7 @@ class Rendering:
     # --- decisions -------------------------------------------------------------------------
 
     def reason(self, url: str, response: Response, facts: Extracted) -> str | None:
-        """Why a page is to be rendered, in a word for the ledger; None if it is not."""
+        """The reason to render a page, in a word for the ledger; None if it is not rendered."""
         if facts.kind not in (ContentKind.HTML, ContentKind.XHTML) or facts.noindex:
             return None
         if self._rules.mode is RenderMode.NEVER or facts.refresh is not None:
@@ -140,7 +134,7 @@ class Rendering:
         return None
 
     def check_browser(self, url: str, reason: str) -> str | None:
-        """Why a page that should be rendered is not; Retry if that would lose what it was."""
+        """Explain why a page is not rendered; Retry if its rendered version would be lost."""
         if self._browser is not None:
             return None
         if self._hands_over:
@@ -169,10 +163,11 @@ class Rendering:
         self, url: str, response: Response, static: Extracted, reason: str, pool: ExtractionPool
     ) -> RenderedFacts:
         assert self._browser is not None
+        renderer, loader = self._browser
         with self._counted(), span("render", attributes={"reason": reason}):
-            page = await self._browser.renderer.render(
+            page = await renderer.render(
                 response,
-                self._browser.loader,
+                loader,
                 url=url,
                 wait_for=self._options.wait_for,
                 scroll=self._options.scroll,
@@ -235,7 +230,7 @@ async def open_rendering(
     renderer = Renderer(browser.path, limits, user_agent=user_agent)
     await stack.enter_async_context(renderer)
     loader = ResourceLoader.of(robots, robots_check(robots), limits)
-    return make(CrawlBrowser(renderer, loader))
+    return make((renderer, loader))
 
 
 async def domain_of(database: Database, url: str) -> Domain | None:

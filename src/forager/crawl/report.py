@@ -17,7 +17,7 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.store import reads
 
-# what a report says of the generation, compared with the one before
+# fields of the generation in a report, compared with the previous one
 CHANGES = (
     "number", "state", "pages", "added", "changed", "removed", "unchanged", "carried_over", "note",
 )  # fmt: skip
@@ -25,7 +25,7 @@ CHANGES = (
 
 @dataclass(frozen=True, slots=True)
 class CrawlWait:
-    """What a crawl waits for, as it was when it was read."""
+    """The reason why a crawl waits, at the time of the report."""
 
     reason: str
     seconds: float | None = None
@@ -40,7 +40,7 @@ class CrawlWait:
 def wait_from(
     status: Status, row: dict[str, Any], due: str = "waiting for a worker"
 ) -> CrawlWait | None:
-    """What a job waits for, by the row of its state; `due` if it could start now."""
+    """The wait of a job by the row of its state; `due` is the reason if it could start now."""
     reason: str | None = row["waits_for"]
     if status is Status.PENDING:
         if row["starts_in"] <= 0:
@@ -66,16 +66,16 @@ class CrawlReport:
     ledger: Ledger
     seconds: float
     depth: int
-    # what the crawl has built, or is building; None without documents
+    # the generation of the crawl; None without documents
     generation: Generation | None = None
-    # what it waits for; None if it is at work, or at its end
+    # None if the crawl is at work, or has ended
     wait: CrawlWait | None = None
     # URLs per second of the last half minute; None unless it runs
     pace: float | None = None
 
     @property
     def pages_per_second(self) -> float:
-        """Of the last half minute while it runs, and on average afterwards."""
+        """Pace of the last half minute while the crawl runs, and the average afterwards."""
         if self.pace is not None:
             return self.pace
         return self.ledger.pages / self.seconds if self.seconds > 0 else 0.0

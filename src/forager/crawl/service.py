@@ -60,7 +60,8 @@ STARS = "***"
 def seal_options(options: CrawlOptions, vault: Vault) -> CrawlOptions:
     """The options as they may be stored and shown; those without secrets as they are."""
     shown = {"headers": _shown_headers(options), "proxy": _shown_proxy(options)}
-    secret = {name: value for name, value in _secrets(options).items() if value != shown[name]}
+    given = {"headers": options.headers, "proxy": options.proxy}
+    secret = {name: value for name, value in given.items() if value != shown[name]}
     if not secret:
         return options
     sealed = vault.seal(orjson.dumps(secret).decode(), _context(options))
@@ -82,10 +83,6 @@ def secret_parts(options: CrawlOptions) -> list[str]:
     """Names of the headers with secret values, and `proxy` if its URL contains credentials."""
     headers = [name for name in options.headers if not is_public_header(name)]
     return [*headers, "proxy"] if _shown_proxy(options) != options.proxy else headers
-
-
-def _secrets(options: CrawlOptions) -> dict[str, Any]:
-    return {"headers": options.headers, "proxy": options.proxy}
 
 
 def _shown_headers(options: CrawlOptions) -> dict[str, str]:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
     from forager.archive.segment import ArchiveRef
-    from forager.crawl.extraction.reading import ReadDocument
-    from forager.crawl.frontier.entry import Entry, Found
-    from forager.crawl.frontier.links import PageLinks
-    from forager.documents.page import PreviousPage
+    from forager.crawl.frontier.entry import Entry, Found, PageLinks
+    from forager.documents.page import IndexedDocument, PreviousPage
     from forager.extract.urls import NormalisedUrl
     from forager.render.store import Lesson
 
@@ -28,7 +27,7 @@ class Outcome(StrEnum):
 
 
 class UrlSort(StrEnum):
-    """What a list of processed URLs is sorted by."""
+    """Sort orders of a list of processed URLs."""
 
     URL = "url"
     STATUS = "status"
@@ -39,16 +38,16 @@ class UrlSort(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """The end of one URL's way: an outcome, its reason, and everything the page led to."""
+    """The outcome of a URL, its reason, and everything that was found on the page."""
 
     entry: Entry
     outcome: Outcome
     reason: str | None = None
     detail: str | None = None
     duplicate_of: str | None = None
-    # of a failure: it may be over at the next refresh
+    # whether a failure may be over at the next refresh
     temporary: bool = False
-    # it failed, but the generation lists the version of its base
+    # whether the generation lists the version of its base although the page failed
     carried_over: bool = False
     http_status: int | None = None
     content_type: str | None = None
@@ -68,15 +67,15 @@ class Settlement:
     rendered_for: str | None = None
     # bytes that were loaded to render it
     loaded_bytes: int = 0
-    # what rendering it has shown about pages of its shape
+    # the lesson of rendering it for pages of its shape
     lesson: Lesson | None = None
-    # what the page says, and what it was when it was crawled before
-    document: ReadDocument | None = None
+    # the content of the page now and in the previous crawl
+    document: IndexedDocument | None = None
     previous: PreviousPage | None = None
     links: PageLinks | None = None
-    # where it redirects to, or what it calls its canonical URL
+    # the target of a redirect, or the canonical URL
     found: Sequence[Found] = ()
-    # where a start of the crawl moved to, outside the scope: the scope follows it
+    # the target of a redirected seed outside the scope, which is widened by it
     new_seed: NormalisedUrl | None = None
     out_of_scope: Mapping[str, int] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -86,7 +85,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """Not now: the URL stays in the frontier and is tried again later."""
+    """A URL that stays in the frontier and is retried later."""
 
     entry: Entry
     seconds: float
@@ -95,7 +94,7 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Resting:
-    """The whole host wants to be left alone for a while; nothing is held against the URL."""
+    """A URL whose whole host must not be requested for a while; not a failed attempt."""
 
     entry: Entry
     seconds: float
@@ -103,6 +102,39 @@ class Resting:
 
 
 Visit = Settlement | Postponed | Resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlRecord:
+    """A row of `crawl_visited` or `crawl_frontier`; the outcome of the latter is `pending`."""
+
+    job_id: UUID
+    url: str
+    outcome: str
+    reason: str | None
+    detail: str | None
+    duplicate_of: str | None
+    carried_over: bool
+    http_status: int | None
+    depth: int
+    parent: bytes | None
+    via: str
+    attempts: int
+    rendering: str | None
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastOutcome:
+    """The outcome of a URL in one crawl."""
+
+    job_id: UUID
+    outcome: str
+    reason: str | None
+    detail: str | None
+    http_status: int | None
+    attempts: int
+    settled_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +167,29 @@ class SettledUrl:
         from forager.archive.segment import ArchiveRef
 
         return ArchiveRef(self.segment, self.segment_offset, self.segment_length)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUrl:
+    """A row of `crawl_frontier`."""
+
+    depth: int
+    seq: int
+    url: str
+    via: str
+    attempts: int
+    # when it is tried again, if it failed before
+    not_before: datetime | None
+    parent_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPage:
+    """A settled URL whose response can be read again."""
+
+    key: bytes
+    url: str
+    etag: str | None
+    last_modified: str | None
+    outlinks: bytes | None
+    ref: ArchiveRef | None

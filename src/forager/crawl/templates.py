@@ -17,7 +17,7 @@ from forager.access.caller import Caller
 from forager.crawl.options import MAX_SEEDS, CrawlOptions, CrawlTemplate, crawl_options
 from forager.crawl.service import secret_parts
 from forager.crawl.store import templates as store
-from forager.db.cursor import Page
+from forager.db.cursor import Page, page_of
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.hints import Hint, action
@@ -78,7 +78,7 @@ async def list_templates(
         after=cursor,
         limit=limit + 1,
     )
-    return Page(found[:limit], found[limit - 1].name if len(found) > limit else None)
+    return page_of(found, limit, lambda template: template.name)
 
 
 async def list_names(database: Database, caller: Caller) -> list[str]:
@@ -95,7 +95,10 @@ async def get_template(database: Database, caller: Caller, name: str) -> CrawlTe
         limit=1,
     )
     if not found:
-        raise _no_such_template(name)
+        raise NotFound(
+            f"crawl template {name[:MAX_NAME]!r} not found",
+            hint=Hint("{} lists templates.", action("templates list")),
+        )
     return found[0]
 
 
@@ -113,10 +116,3 @@ def _checked_name(name: str) -> str:
             hint="For example: nightly docs",
         )
     return name
-
-
-def _no_such_template(name: str) -> NotFound:
-    return NotFound(
-        f"crawl template {name[:MAX_NAME]!r} not found",
-        hint=Hint("{} lists templates.", action("templates list")),
-    )

@@ -10,9 +10,8 @@ from uuid import UUID
 
 from forager.archive.options import archive_options
 from forager.archive.reader import ArchivedResponse, read_response
-from forager.crawl.settlement import Outcome, SettledUrl, UrlSort
+from forager.crawl.settlement import Outcome, PendingUrl, SettledUrl, UrlSort
 from forager.crawl.store import url_lists as store
-from forager.crawl.store.url_lists import PendingUrl
 from forager.db.cursor import (
     Page,
     check_limit,
@@ -56,10 +55,6 @@ class UrlFilter:
     min_size: int | None = None
     since: datetime | None = None
 
-    @property
-    def by_outcome_only(self) -> bool:
-        return self == UrlFilter(outcomes=self.outcomes)
-
 
 async def list_settled(
     database: Database,
@@ -92,14 +87,13 @@ async def list_settled(
 
 
 async def count_to_sort(connection: Connection, job_id: UUID, wanted: UrlFilter) -> int:
-    """How many rows a sorted list reads: failed URLs have an index, others have none."""
+    """Number of rows that a sorted list reads; only failed URLs have an index."""
     settled, failed = await store.select_totals(connection, job_id)
     return failed if list(wanted.outcomes) == [Outcome.FAILED] else settled
 
 
 async def can_sort(database: Database, job_id: UUID, wanted: UrlFilter) -> bool:
-    async with database.connection() as connection:
-        return await count_to_sort(connection, job_id, wanted) <= MAX_SORTED
+    return await database.run(count_to_sort, job_id, wanted) <= MAX_SORTED
 
 
 async def _in_key_order(
@@ -188,12 +182,9 @@ async def read_response_of(
 ) -> ArchivedResponse:
     """The archived response of a URL that a job has processed."""
     normalised = normalise(url)
-    async with database.connection() as connection:
-        ref = (
-            None
-            if isinstance(normalised, Refusal)
-            else await store.select_response(connection, job_id, url_key(normalised))
-        )
+    ref = None
+    if not isinstance(normalised, Refusal):
+        ref = await database.run(store.select_response, job_id, url_key(normalised))
     if ref is None:
         raise NotFound(f"job {job_id} has no archived response of {url}")
     return await read_response(archive_options(settings).open(), ref)

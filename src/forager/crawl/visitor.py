@@ -73,7 +73,7 @@ class Visitor:
             del self._fresh[content]
 
     async def visit(self, entry: Entry) -> Visit:
-        """Robots, budget, fetch, extraction, verdict. Failures come back as settlements."""
+        """Check robots.txt, fetch, extract and decide. Failures are returned as settlements."""
         with span("page", attributes={"url.full": entry.url}) as page:
             visit = await self._visit(entry)
             if isinstance(visit, Settlement):
@@ -120,7 +120,7 @@ class Visitor:
             return await self._sender.send(_request(entry, previous), delay)
 
     async def _static_before(self, entry: Entry, previous: PreviousPage) -> Response | None:
-        """What to render of a page that answers 304; None if it is as it was."""
+        """The response to render for a page that returns 304; None if it is unchanged."""
         try:
             return await self.rendering.static_before(entry.url, previous)
         except (ArchiveError, NotFound):
@@ -204,10 +204,9 @@ class Visitor:
         return self._judge.compares_content and facts.text_length >= LEAST_CONTENT
 
     async def _can_stand_for_others(self, key: bytes) -> bool:
-        """Not a URL that is itself a duplicate, excluded or failed: then this page is needed."""
-        async with self._context.database.connection() as connection:
-            is_page = await store.settled_as_page(connection, self._context.lease.job_id, key)
-        return is_page is not False
+        """Whether a URL is not itself a duplicate, excluded or failed."""
+        job_id = self._context.lease.job_id
+        return await self._context.database.run(store.settled_as_page, job_id, key) is not False
 
     async def _known_content(self, content: bytes) -> str | None:
         """The page of this crawl that says the same."""
@@ -215,10 +214,8 @@ class Visitor:
             return None
         if content in self._fresh:
             return self._fresh[content]
-        async with self._context.database.connection() as connection:
-            return await store.select_url_of_content(
-                connection, self._context.lease.job_id, content
-            )
+        job_id = self._context.lease.job_id
+        return await self._context.database.run(store.select_url_of_content, job_id, content)
 
     async def _expected_content(self, content: bytes) -> str | None:
         """The page that said the same when it was crawled before, and is about to be visited.
@@ -228,10 +225,8 @@ class Visitor:
         base_id = self._pages.base_id
         if base_id is None:
             return None
-        async with self._context.database.connection() as connection:
-            return await store.select_expected_url(
-                connection, self._context.lease.job_id, base_id, content
-            )
+        job_id = self._context.lease.job_id
+        return await self._context.database.run(store.select_expected_url, job_id, base_id, content)
 
     def _as_page(self, settled: Settlement, previous: PreviousPage | None) -> Settlement:
         if settled.content_hash is not None:
@@ -256,14 +251,11 @@ def _has_validators(previous: PreviousPage | None) -> TypeGuard[PreviousPage]:
 
 def _request(entry: Entry, previous: PreviousPage | None) -> Request:
     """Conditional if the page was there before: then it may answer that nothing changed."""
-    is_retry = entry.attempts > 0
-    if previous is None:
-        return Request(entry.url, is_retry=is_retry)
     return Request(
         entry.url,
-        etag=previous.etag,
-        last_modified=previous.last_modified,
-        is_retry=is_retry,
+        etag=previous.etag if previous else None,
+        last_modified=previous.last_modified if previous else None,
+        is_retry=entry.attempts > 0,
     )
 
 

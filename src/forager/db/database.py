@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
-from forager.db.pool import Connection, Pool, cut_after
+from forager.db.pool import Connection, Pool, PooledConnection, cut_after
 from forager.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How long a session of ours may wait, in milliseconds.
+    """Time limits of a session, in milliseconds.
 
     A process that is frozen inside a transaction holds its rows until the server ends the
     session, and every SKIP LOCKED query would skip them until then. The answer limit is
@@ -78,7 +78,7 @@ class SessionLimits:
 RUNNER_LIMITS = SessionLimits(idle_in_transaction_ms=5_000)
 
 
-# what PostgreSQL cannot hold: a text too long for a tsvector, a key too long for an index
+# raised for a text too long for a tsvector, or a key too long for an index
 TOO_LARGE = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 
 _UNAVAILABLE = (
@@ -180,8 +180,6 @@ class Database:
         return await AsyncConnection.connect(self.url, **self.connect_arguments())
 
     async def _connect_pooled(self) -> Connection:
-        from forager.db.pool import PooledConnection
-
         assert self.pool_url is not None
         arguments = self.connect_arguments()
         del arguments["options"]  # of a session, and refused: see PooledConnection
@@ -197,7 +195,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where PostgreSQL is, and how to bring it back if it is the embedded one."""
+    """The URL of PostgreSQL, and how to restart it if it is the embedded one."""
 
     url: str
     revive: Callable[[], object] | None = None
@@ -227,7 +225,7 @@ def reach_server(settings: Settings, *, linger: bool = True) -> Iterator[Server]
 
 
 def pool_url(settings: Settings) -> str | None:
-    """Where the PgBouncer before the server is, if there is one."""
+    """The URL of the PgBouncer in front of the server, if there is one."""
     if settings.database_pool_url is None:
         return None
     return _checked_url(settings.database_pool_url.get_secret_value(), "FORAGER_DATABASE_POOL_URL")
@@ -261,7 +259,7 @@ async def open_database(
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Turn the driver's errors into Forager's: what to do differs, not what broke where."""
+    """Translate the driver's errors into Forager's, whose classes say what to do."""
     try:
         yield
     except psycopg.Error as error:
@@ -270,7 +268,7 @@ def translated_errors() -> Iterator[None]:
             raise
         raise translated from error
     except TypeError as error:
-        # what the driver makes of being cancelled while it sends a large statement
+        # the driver raises it when it is cancelled while it sends a large statement
         if _is_cancelled():
             raise asyncio.CancelledError from error
         raise

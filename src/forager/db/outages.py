@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from types import TracebackType
+from typing import TypeVar
 
 import psycopg
 from structlog.stdlib import BoundLogger
@@ -21,6 +21,11 @@ from forager.errors import DatabaseUnavailable, DiskFull, ForagerError
 TROUBLE = (DatabaseUnavailable, DiskFull, psycopg.Error)
 SAID_EVERY = 60.0
 RECONNECT_INTERVAL = 1.0
+RETRY_INTERVAL = 0.5
+# space does not come back quickly, and every attempt writes
+FULL_INTERVAL = 5.0
+
+Result = TypeVar("Result")
 
 
 class Outage:
@@ -49,12 +54,7 @@ class Outage:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if error is None:
             self.over()
         elif isinstance(error, self._trouble):
@@ -92,12 +92,49 @@ async def listen(database: Database, channel: str, wake: Callable[[], None]) -> 
         await asyncio.sleep(RECONNECT_INTERVAL)
 
 
+# one entry for each operation of this process that waits for the database or the disk
+_WAITING: list[Exception] = []
+
+
+def is_waiting_for_storage() -> bool:
+    """Whether an operation of this process waits: work that it holds up is not stuck."""
+    return bool(_WAITING)
+
+
+async def retry_until_available(
+    operation: Callable[[], Awaitable[Result]],
+    log: BoundLogger,
+    *,
+    also: tuple[type[Exception], ...] = (),
+) -> Result:
+    """Repeat an operation, which must be idempotent, until the database and the disk take it.
+
+    The wait is bounded from outside: without the database, the lease of the process expires.
+    """
+    unavailable: tuple[type[Exception], ...] = (DatabaseUnavailable, DiskFull, *also)
+    is_waiting = False
+    try:
+        while True:
+            try:
+                return await operation()
+            except unavailable as error:
+                if not is_waiting:
+                    log.warning("cannot be written now, will try again", reason=_reason(error))
+                    _WAITING.append(error)
+                    is_waiting = True
+                full = isinstance(error, DiskFull)
+                await asyncio.sleep(FULL_INTERVAL if full else RETRY_INTERVAL)
+    finally:
+        if is_waiting:
+            _WAITING.pop()
+
+
 def _reason(error: BaseException) -> str:
     return error.message if isinstance(error, ForagerError) else str(error)
 
 
-class Within(Database):
-    """Everything that is done through it belongs to the transaction its connection is in.
+class InTransaction(Database):
+    """A database whose statements all belong to the transaction of one connection.
 
     A transaction begun through it is a savepoint in that one. One user at a time.
     """

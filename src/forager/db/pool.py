@@ -146,7 +146,7 @@ class PooledConnection(AsyncConnection[TupleRow]):
             yield transaction
 
     async def _set_limits(self) -> None:
-        """In one message. SET, and no query: the isolation level can still be chosen after it."""
+        """Set the limits in one message, by SET: it leaves the isolation level open."""
         if self.pgconn.pipeline_status is PipelineStatus.OFF:
             await self.execute(sql.SQL("; ").join(self._limits))
         else:  # which takes one statement at a time, and waits for none

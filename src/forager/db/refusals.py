@@ -10,7 +10,7 @@ import psycopg
 from forager.db.database import TOO_LARGE
 from forager.errors import LeaseLost
 
-# what PostgreSQL, or the driver before it, has against the content of a row
+# errors by which PostgreSQL or the driver rejects the content of a row
 REFUSALS = (psycopg.DataError, psycopg.IntegrityError, *TOO_LARGE, UnicodeError)
 
 Item = TypeVar("Item")

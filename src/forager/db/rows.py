@@ -34,6 +34,14 @@ class _Select(Generic[Row]):
         assert found is not None
         return found
 
+    async def exists(self, query: QueryNoTemplate, params: Params | None = None) -> bool:
+        return await self.first(query, params) is not None
+
+    async def affected(self, query: QueryNoTemplate, params: Params | None = None) -> int:
+        """The number of rows that a statement changed."""
+        await self._cursor.execute(query, params)
+        return self._cursor.rowcount
+
 
 class Rows(_Select[Row]):
     """Each row as an object of a class, by the names of its columns."""
@@ -47,6 +55,13 @@ class Values(_Select[Any]):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection.cursor(row_factory=scalar_row))
+
+
+class Tuples(_Select[Any]):
+    """Each row as a tuple."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.cursor())
 
 
 class RowArrays:

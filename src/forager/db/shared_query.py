@@ -1,4 +1,4 @@
-"""One query for all who ask for a row at the same time."""
+"""One query for concurrent lookups of single rows."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import psutil
 
 from forager import __version__, tracing
 from forager.access.caller import Scope
-from forager.access.key import ApiKey, KeyState
+from forager.access.key import KeyState
 from forager.access.keys import list_keys
 from forager.archive.options import archive_options
 from forager.archive.storage import local_folder
@@ -139,7 +139,7 @@ async def check_versions(database: Database, _settings: Settings) -> Check:
         return warn(
             "versions",
             f"Forager {__version__} here, and workers of {', '.join(others)}",
-            "Update and restart them; docs/howto/operate.md says in which order.",
+            "Update and restart them; see docs/howto/operate.md for the order.",
         )
     return ok("versions", f"Forager {__version__}, and so are all workers")
 
@@ -149,10 +149,12 @@ async def check_keys(database: Database, _settings: Settings) -> Check:
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     admins = sum(key.scope is Scope.ADMIN for key in active)
     finding = f"{len(active)} active, {admins} of them admin" if keys else "none"
-    ending = [key for key in active if _ends_soon(key)]
+    soon = datetime.now(UTC) + SOON
+    ending = [key for key in active if key.expires_at is not None and key.expires_at < soon]
     if ending:
-        advice = "Make new ones before: forager keys create NAME."
-        return warn("keys", f"{finding}; end within a week: {_names(ending)}", advice)
+        names = ", ".join(f"{key.name} ({key.id})" for key in ending[:NAMED])
+        advice = "Create new ones before: forager keys create NAME."
+        return warn("keys", f"{finding}; end within a week: {names}", advice)
     if keys and not active:
         advice = "No key can use the API: forager keys create NAME --scope admin"
         return warn("keys", "all have expired or were revoked", advice)
@@ -184,11 +186,3 @@ def check_traces(settings: Settings) -> Check:
         return warn("traces", "OpenTelemetry is not installed", tracing.INSTALL)
     place = masked_url(settings.traces_url or "OTEL_EXPORTER_OTLP_ENDPOINT")
     return ok("traces", f"are sent to {place}")
-
-
-def _ends_soon(key: ApiKey) -> bool:
-    return key.expires_at is not None and key.expires_at < datetime.now(UTC) + SOON
-
-
-def _names(keys: list[ApiKey]) -> str:
-    return ", ".join(f"{key.name} ({key.id})" for key in keys[:NAMED])

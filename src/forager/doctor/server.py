@@ -19,8 +19,8 @@ from forager.doctor import store
 from forager.doctor.check import Check, fail, failed_with, ok, warn
 from forager.errors import ForagerError
 from forager.index.client import EngineClient
-from forager.index.kind import LAYOUT, PRODUCTS, SECTIONS, EngineUnavailable, IndexState
-from forager.index.store import select_index
+from forager.index.kind import LAYOUT, PRODUCTS, SECTIONS, EngineUnavailable
+from forager.index.store import IndexState, select_index
 from forager.outbox.message import Backlog
 from forager.outbox.store import select_backlog
 from forager.render.browser import Browser
@@ -83,7 +83,7 @@ async def check_pool(database: Database, _settings: Settings) -> Check:
     if "0" in row:
         return warn(
             "pool",
-            "PgBouncer, but statements there may run for ever",
+            "PgBouncer, but statements have no time limit",
             "Set connect_query in its configuration: see docs/howto/run-with-pgbouncer.md.",
         )
     return ok("pool", f"PgBouncer; statements end after {row[0]}, waits for locks after {row[1]}")
@@ -146,7 +146,7 @@ async def check_notifications(database: Database, _settings: Settings) -> Check:
 
 
 FEW_LEFT = 0.8
-# of a table, before autovacuum must be said to fall behind: its own default is a fifth
+# dead rows of a table above which autovacuum falls behind; it starts at a fifth by default
 MUCH_DEAD = 50_000
 DEAD_SHARE = 1.0
 LONG_TRANSACTION = 600.0
@@ -220,7 +220,7 @@ async def check_search(database: Database, settings: Settings) -> Check:
 
 async def _lacks(client: EngineClient, state: IndexState | None) -> bool:
     """Whether searches cannot ask the index."""
-    await client.ask("GET", "", limit=ANSWER_LIMIT)
+    await client.request("GET", "", limit=ANSWER_LIMIT)
     if state is None or state.name is None or not state.is_complete or state.layout != LAYOUT:
         return True
     return await client.uuid_of(state.name) != state.uuid
@@ -235,7 +235,7 @@ def _fed(backlogs: list[Backlog]) -> Check:
         return warn(
             "search",
             f"{finding}, {refused} were refused by the search engine",
-            "The column last_error of the outbox says why. PostgreSQL finds these rows instead.",
+            "See the column last_error of the outbox. PostgreSQL finds these rows instead.",
         )
     if waiting and seconds > LONG:
         return warn(

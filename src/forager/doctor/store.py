@@ -28,13 +28,13 @@ async def select_connections(connection: Connection) -> tuple[int, int]:
 
 
 async def select_autovacuum(connection: Connection) -> bool:
-    value = await Values(connection).first(
+    runs: bool = await Values(connection).one(
         """
         SELECT current_setting('autovacuum')::boolean
            AND current_setting('track_counts')::boolean
         """
     )
-    return bool(value)
+    return runs
 
 
 async def select_bloated_tables(
@@ -196,7 +196,7 @@ async def count_waiting_for_browser(connection: Connection, *, stale_after: floa
 
 async def select_segment_sample(connection: Connection, limit: int) -> list[str]:
     """Segments that hold something, of all ages."""
-    cursor = await connection.execute(
+    return await Values(connection).all(
         """
         SELECT name FROM archive_segments
          WHERE records > 0 AND going_at IS NULL
@@ -204,14 +204,13 @@ async def select_segment_sample(connection: Connection, limit: int) -> list[str]
         """,
         (limit,),
     )
-    return [name for (name,) in await cursor.fetchall()]
 
 
 async def count_segments(connection: Connection) -> int:
-    value = await Values(connection).first(
+    count: int = await Values(connection).one(
         "SELECT count(*) FROM archive_segments WHERE records > 0 AND going_at IS NULL"
     )
-    return int(value or 0)
+    return count
 
 
 async def select_late_causes(connection: Connection, *, late: float) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Check extraction: read the pages of a source again from the archive, and compare."""
+"""Check extraction: extract archived pages of a source again, and compare."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class NearDuplicatePages:
 
 @dataclass(slots=True)
 class SourceCheck:
-    """What extraction made of the published pages of a source."""
+    """The problems that extraction had with the published pages of a source."""
 
     source_id: str
     pages: int = 0
-    unreadable: int = 0  # pages that the archive does not have (any more)
+    unreadable: int = 0  # pages that are not in the archive (any more)
     headings: int = 0
     headings_lost: int = 0
     large_sections: int = 0
@@ -107,17 +107,11 @@ async def check_source(database: Database, storage: Storage, source_id: str) -> 
 
     async for rows in batches(select, 0, lambda row: row.document_id, _BATCH):
         for row in rows:
-            await _check(check, storage, row, repeated)
+            if (page := await _archived(storage, row)) is None:
+                check.unreadable += 1
+            else:
+                check.add(await asyncio.to_thread(audit_page, *page, repeated))
     return check
-
-
-async def _check(
-    check: SourceCheck, storage: Storage, row: ArchivedDocument, repeated: RepeatedBlocks | None
-) -> None:
-    if (page := await _archived(storage, row)) is None:
-        check.unreadable += 1
-    else:
-        check.add(await asyncio.to_thread(audit_page, *page, repeated))
 
 
 async def _archived(storage: Storage, row: ArchivedDocument) -> _Page | None:
@@ -136,7 +130,7 @@ async def _archived(storage: Storage, row: ArchivedDocument) -> _Page | None:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What extraction left out of a published page."""
+    """The parts of a published page that extraction left out."""
 
     source_id: str
     chosen_by: str  # how the main content was found
@@ -144,19 +138,19 @@ class PageContent:
 
 
 async def explain_content(database: Database, storage: Storage, key: bytes) -> PageContent | None:
-    """What extraction left out of the page that readers find under a URL, read again."""
+    """The parts that extraction leaves out of the page that readers find under a URL."""
     found = await database.run(reads.select_archived_page, key)
-    page = None if found is None else await _archived(storage, found[1])
+    page = None if found is None else await _archived(storage, found)
     if found is None or page is None:
         return None
-    repeated = await repeated_blocks(database, found[0])
+    repeated = await repeated_blocks(database, found.source_id)
     read = partial(extract_reading, *page, repeated=repeated, explain=True)
     if (document := (await asyncio.to_thread(read)).document) is None:
         return None
-    return PageContent(found[0], document.chosen_by, document.removed)
+    return PageContent(found.source_id, document.chosen_by, document.removed)
 
 
 async def repeated_blocks(database: Database, source_id: str) -> RepeatedBlocks | None:
-    """What the pages of a source have in common, if that was learned."""
+    """The blocks that the pages of a source have in common, if they were learned."""
     value = await database.run(reads.select_repeated, source_id)
     return None if value is None else RepeatedBlocks.from_json(value)

@@ -19,7 +19,7 @@ log = get_logger("documents")
 INTERVAL = 600.0
 FLUSH_INTERVAL = 20.0
 CHUNK = 500
-# what readers hold a cursor into outlives its retirement by this
+# readers may have a cursor into a retired generation for this long
 READER_GRACE = 3600.0
 # how long a failed job can be retried from its last commit
 RETRY_WINDOW = 7 * 86400.0
@@ -27,7 +27,7 @@ RETRY_WINDOW = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What one run deleted."""
+    """The numbers of deleted rows of one run."""
 
     generations: int = 0
     documents: int = 0

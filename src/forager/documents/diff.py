@@ -1,4 +1,4 @@
-"""What changed between two generations: pages added, removed, changed and renamed."""
+"""Differences of two generations: pages added, removed, changed and renamed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import chain
+from typing import Any, Literal
 
 from forager.db.database import Connection, Database
 from forager.documents.generation import Generation
-from forager.documents.page import CarriedPage, SectionRow, carried_page
-from forager.documents.publication import complete_generation, no_such_source
-from forager.documents.store import generations, reads
+from forager.documents.page import CarriedPage, SectionRow
+from forager.documents.publication import (
+    complete_generation,
+    existing_source,
+    readable_generation,
+)
+from forager.documents.store import reads
 from forager.errors import NotAllowed
 from forager.hints import Hint, action
 
@@ -33,17 +38,24 @@ class SectionChange:
 
 
 def section_changes(old: Sequence[SectionRow], new: Sequence[SectionRow]) -> list[SectionChange]:
-    """The changes in the order of the new page, then what is gone."""
+    """The changes in the order of the new page, then the removed sections."""
     before, after = _keyed(old), _keyed(new)
     changes = [
-        _change("changed" if key in before else "added", before.get(key), section)
+        SectionChange(
+            "changed" if key in before else "added",
+            section.heading,
+            section.anchor,
+            _unified(before.get(key), section),
+        )
         for key, section in after.items()
         if key not in before or not _same(before[key], section)
     ]
-    gone = [
-        _change("removed", section, None) for key, section in before.items() if key not in after
+    removed = [
+        SectionChange("removed", section.heading, section.anchor, _unified(section, None))
+        for key, section in before.items()
+        if key not in after
     ]
-    return [*changes, *gone]
+    return changes + removed
 
 
 def _keyed(sections: Sequence[SectionRow]) -> dict[Key, SectionRow]:
@@ -59,14 +71,6 @@ def _keyed(sections: Sequence[SectionRow]) -> dict[Key, SectionRow]:
 
 def _same(old: SectionRow, new: SectionRow) -> bool:
     return (old.heading, old.level, old.content) == (new.heading, new.level, new.content)
-
-
-def _change(
-    kind: Literal["added", "removed", "changed"], old: SectionRow | None, new: SectionRow | None
-) -> SectionChange:
-    named = new or old
-    assert named is not None
-    return SectionChange(kind, named.heading, named.anchor, _unified(old, new))
 
 
 def _unified(old: SectionRow | None, new: SectionRow | None) -> str:
@@ -93,7 +97,7 @@ class ChangedPage:
 
     url: str
     title: str | None
-    # of changed pages, on request
+    # only for changed pages, on request
     sections: list[SectionChange] = field(default_factory=list)
 
 
@@ -133,31 +137,25 @@ async def diff_generations(
     with_sections: bool = False,
     limit: int = MAX_CHANGES,
 ) -> Diff:
-    """What `new` (default: the published one) has otherwise than `old` (default: its base)."""
+    """The differences of generation `new` (default: published) from `old` (default: its base)."""
     async with database.transaction() as connection:
-        newer = await _new_side(connection, source_id, new)
-        older = await _old_side(connection, newer, old)
+        source = await existing_source(connection, source_id)
+        newer = await readable_generation(connection, source, new)
+        older = await _base_or(connection, newer, old)
         diff = Diff(source_id, older.number, newer.number)
-        pairs = await _collect(connection, older.id, newer.id, diff, limit)
-        await _collect_carried_over(connection, newer.id, diff, limit)
+        rows = await reads.select_differences(connection, older.id, newer.id, limit + 1)
+        carried = await reads.select_carried_over(connection, newer.id, limit=limit + 1)
+    diff.truncated = max(len(rows), len(carried)) > limit
+    diff.carried_over = carried[:limit]
+    pairs = _collect(diff, rows[:limit])
     if with_sections:
         await _add_sections(database, diff, pairs)
     return diff
 
 
-async def _new_side(connection: Connection, source_id: str, number: int | None) -> Generation:
-    source = await generations.select_source(connection, source_id)
-    if source is None:
-        raise no_such_source(source_id)
-    wanted = source.published_number if number is None else number
-    if wanted is None:
-        raise NotAllowed(f"{source_id} has nothing published yet")
-    return await complete_generation(connection, source_id, wanted)
-
-
-async def _old_side(connection: Connection, new: Generation, number: int | None) -> Generation:
-    wanted = new.base_number if number is None else number
-    if wanted is None:
+async def _base_or(connection: Connection, new: Generation, number: int | None) -> Generation:
+    number = new.base_number if number is None else number
+    if number is None:
         raise NotAllowed(
             f"generation {new.number} of {new.source_id} has nothing before it to compare with",
             hint=Hint(
@@ -165,60 +163,38 @@ async def _old_side(connection: Connection, new: Generation, number: int | None)
                 action("sources generations", new.source_id),
             ),
         )
-    return await complete_generation(connection, new.source_id, wanted)
+    return await complete_generation(connection, new.source_id, number)
 
 
-async def _collect(
-    connection: Connection, old_id: int, new_id: int, diff: Diff, limit: int
-) -> list[tuple[int, int]]:
-    """Sort the differences into the lists; the answer is the documents of each changed page."""
+def _collect(diff: Diff, rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Sort the differences into the lists; return the two documents of each changed page."""
     pairs: dict[str, tuple[int, int]] = {}
-    gone: dict[bytes, str] = {}
-    come: dict[bytes, str] = {}
-    seen = 0
-    async for difference in reads.stream_differences(connection, old_id, new_id, limit + 1):
-        seen += 1
-        if seen > limit:
-            diff.truncated = True
-            continue
-        old_url, new_url, old_title, new_title, old_doc, new_doc, old_hash, new_hash = difference
-        if new_url is None:
-            assert old_url is not None
-            assert old_hash is not None
-            diff.removed.append(ChangedPage(old_url, old_title))
-            gone[old_hash] = old_url
-        elif old_url is None:
-            assert new_hash is not None
-            diff.added.append(ChangedPage(new_url, new_title))
-            come[new_hash] = new_url
+    removed: dict[bytes, str] = {}
+    added: dict[bytes, str] = {}
+    for url, title, old_id, new_id, old_hash, new_hash in rows:
+        page = ChangedPage(url, title)
+        if new_id is None:
+            diff.removed.append(page)
+            removed[old_hash] = url
+        elif old_id is None:
+            diff.added.append(page)
+            added[new_hash] = url
         else:
-            assert old_doc is not None
-            assert new_doc is not None
-            diff.changed.append(ChangedPage(new_url, new_title))
-            pairs[new_url] = (old_doc, new_doc)
+            diff.changed.append(page)
+            pairs[url] = (old_id, new_id)
     for pages in (diff.added, diff.removed, diff.changed):
         pages.sort(key=lambda page: page.url)
     diff.renamed = sorted(
-        (RenamedPage(url, come[content]) for content, url in gone.items() if content in come),
+        (RenamedPage(url, added[content]) for content, url in removed.items() if content in added),
         key=lambda page: page.new_url,
     )
     return [pairs[page.url] for page in diff.changed]
 
 
-async def _collect_carried_over(
-    connection: Connection, generation_id: int, diff: Diff, limit: int
-) -> None:
-    found = await reads.select_carried_over(connection, generation_id, limit=limit + 1)
-    diff.truncated |= len(found) > limit
-    diff.carried_over = [carried_page(page) for page in found[:limit]]
-
-
 async def _add_sections(database: Database, diff: Diff, pairs: list[tuple[int, int]]) -> None:
     """Outside any transaction: comparing takes time, and documents do not change."""
     for start in range(0, len(pairs), SECTIONS_AT_ONCE):
-        some = pairs[start : start + SECTIONS_AT_ONCE]
-        sections = await database.run(
-            reads.select_sections_of_many, [document for pair in some for document in pair]
-        )
-        for page, (old, new) in zip(diff.changed[start:], some, strict=False):
+        batch = pairs[start : start + SECTIONS_AT_ONCE]
+        sections = await database.run(reads.select_sections, [*chain.from_iterable(batch)])
+        for page, (old, new) in zip(diff.changed[start:], batch, strict=False):
             page.sections.extend(section_changes(sections.get(old, []), sections.get(new, [])))

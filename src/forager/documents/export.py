@@ -1,4 +1,4 @@
-"""The pages of a generation for other tools: markdown as files or JSON lines, and llms.txt."""
+"""Export of a generation: markdown as files or JSON lines, and llms.txt."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ import orjson
 
 from forager.db.database import Database
 from forager.documents.generation import Generation, Source
-from forager.documents.publication import no_such_generation
+from forager.documents.publication import existing_source, readable_generation
 from forager.documents.reader import INDEXED_PATH, ReadPage
-from forager.documents.sources import get_source
 from forager.documents.store import generations, reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
@@ -60,43 +59,33 @@ class PageExport:
 
 async def open_export(database: Database, source_id: str, number: int | None = None) -> PageExport:
     """A generation of a source by its number; by default the published one."""
-    source = await get_source(database, source_id)
-    wanted = source.published_number if number is None else number
-    if wanted is None:
-        raise NotAllowed(f"{source_id} has nothing published yet")
-    found = await database.run(generations.select_generation, source_id, wanted)
-    if found is None or not found.is_complete:
-        raise no_such_generation(source_id, wanted)
-    return PageExport(source, found)
+    async with database.connection() as connection:
+        source = await existing_source(connection, source_id)
+        return PageExport(source, await readable_generation(connection, source, number))
 
 
 async def job_export(database: Database, job_id: UUID) -> PageExport:
     """The pages of the generation that a job has completed."""
     async with database.connection() as connection:
         found = (await generations.select_generations_of_jobs(connection, [job_id])).get(job_id)
-    if found is None or not found.is_complete:
-        raise NotAllowed(
-            f"job {job_id} has no pages to export as markdown: it is not complete, it keeps no"
-            " documents, or its generation was deleted"
-        )
-    return PageExport(await get_source(database, found.source_id), found)
+        if found is None or not found.is_complete:
+            raise NotAllowed(
+                f"job {job_id} has no pages to export as markdown: it is not complete, it keeps no"
+                " documents, or its generation was deleted"
+            )
+        return PageExport(await existing_source(connection, found.source_id), found)
 
 
 async def exported_pages(database: Database, export: PageExport) -> AsyncIterator[ReadPage]:
     """All pages with their sections. Memory does not grow with the source."""
-    after = ("", 0)
+    generation_id, after = export.generation.id, ("", 0)
     while True:
         async with database.connection() as connection:
             rows = await reads.select_documents(
-                connection,
-                export.source.id,
-                export.generation.id,
-                after=after,
-                prefix="",
-                limit=AT_ONCE,
+                connection, export.source.id, generation_id, after=after, prefix="", limit=AT_ONCE
             )
-            sections = await reads.select_sections_of_many(connection, [row.id for row in rows])
-            if not await generations.generation_is_readable(connection, export.generation.id):
+            sections = await reads.select_sections(connection, [row.id for row in rows])
+            if not await generations.generation_is_readable(connection, generation_id):
                 raise InvalidInput("the generation was deleted meanwhile", hint="Export again.")
         for row in rows:
             yield ReadPage(row, sections.get(row.id, []))
@@ -140,7 +129,7 @@ async def zip_parts(
 
 
 def page_record(page: ReadPage) -> dict[str, Any]:
-    """A page as programs get it; a section is at `url#anchor`."""
+    """The metadata of a page; a section is at `url#anchor`."""
     document = page.document
     return {
         "url": document.url,
@@ -177,7 +166,7 @@ def _title(page: ReadPage) -> str:
 
 
 def _folder(page: ReadPage) -> str:
-    """The first step of its path, under which llms.txt lists it."""
+    """The first segment of a page's path, under which llms.txt lists it."""
     first, slash, _ = page.document.path.lstrip("/").partition("/")
     return first if slash and first else "Pages"
 
@@ -217,7 +206,10 @@ async def export_folder(
     replace: bool,
     progress: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """One markdown file per page, in the folders of the site; it appears when it is complete."""
+    """Write one markdown file per page, in the folders of the site; return their number.
+
+    The target appears when it is complete.
+    """
     used: set[str] = set()
     with _whole_folder(target, replace=replace) as folder:
         about = {"source": export.source.id, "generation": export.generation.number}
@@ -267,12 +259,12 @@ def _refuse(target: Path, replace: bool) -> None:
 
 
 def file_name(page: ReadPage, used: set[str]) -> str:
-    """Where a page is in the folder: safe on every file system, and never used twice."""
+    """The file of a page in the folder: safe on every file system, and never used twice."""
     steps = [_step(step) for step in page.document.path.split("/") if step]
     if page.document.path.endswith("/") or not steps:
         steps.append("index")
     *folders, last = steps
-    # a folder of this name would be in the way of a file
+    # a folder of this name would conflict with a file
     folders = [f"{step}_" if step.casefold().endswith(".md") else step for step in folders]
     name = "/".join([*folders, _PAGE_SUFFIX.sub("", last) or "index"])
     if "?" in page.document.url or f"{name}.md".casefold() in used:

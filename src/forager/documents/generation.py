@@ -58,7 +58,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a user wants crawled as one unit."""
+    """A unit of crawling: a host, or a part of one."""
 
     id: str
     number: int
@@ -72,6 +72,7 @@ class Source:
     generations: int
     text_config: str | None
     keep_generations: int
+    # by what share pages may fall, and what share of the tried URLs may fail
     max_shrink: float
     max_failed: float
     kind: str
@@ -87,22 +88,14 @@ class Source:
     is_paused: bool
 
 
-# pages that are gone are no fault of the crawl
+# pages that were removed are not failures of the crawl
 GONE = frozenset({"http_404", "http_410", "soft_404"})
 MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class GateLimits:
-    """By what share pages may fall, and what share of the tried URLs may fail."""
-
-    max_shrink: float
-    max_failed: float
-
-
-@dataclass(frozen=True, slots=True)
 class Effort:
-    """What a crawl tried, and how it failed, by reason."""
+    """The URLs that a crawl tried, and its failures by reason."""
 
     tried: int = 0
     failed: int = 0
@@ -117,14 +110,14 @@ class Effort:
         return {reason: times for reason, times in self.reasons.items() if reason not in GONE}
 
 
-def objection(pages: int, pages_before: int, effort: Effort, limits: GateLimits) -> str | None:
+def objection(pages: int, source: Source, effort: Effort) -> str | None:
     """Why a generation should not be published; None if it may."""
     if not pages:
         return f"it has no pages{_counted(effort.reasons)}"
-    # in whole pages: a share computed in floating point would turn away an exact 20 %
-    if pages_before - pages > limits.max_shrink * pages_before + 1e-9:
-        return f"pages fell from {pages_before} to {pages}{_counted(effort.reasons)}"
-    if effort.at_fault > limits.max_failed * effort.tried + 1e-9:
+    # in whole pages: a share computed in floating point would refuse an exact 20 %
+    if source.pages - pages > source.max_shrink * source.pages + 1e-9:
+        return f"pages fell from {source.pages} to {pages}{_counted(effort.reasons)}"
+    if effort.at_fault > source.max_failed * effort.tried + 1e-9:
         return f"{effort.at_fault} of {effort.tried} URLs failed{_counted(effort.faults)}"
     return None
 
@@ -143,7 +136,7 @@ LONGEST = 10 * 366 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One of the two; neither means never."""
+    """An interval in seconds or a cron expression; neither means never."""
 
     every: int | None = None
     cron: str | None = None

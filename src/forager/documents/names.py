@@ -9,21 +9,14 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from forager.db.ids import new_id
-from forager.documents.page import (
-    ExtractedDocument,
-    ExtractedSection,
-    NewPage,
-    ReadableSection,
-    SectionNames,
-    SectionRow,
-)
+from forager.documents.page import NewPage, SectionNames, SectionRow, document_of
 from forager.extract.identifiers import (
     MAX_IDENTIFIERS,
-    Container,
     container_of,
     identifier_lexemes,
     qualified_names,
 )
+from forager.extract.sections import Section
 
 DEFINITION = "definition"
 LISTING = "listing"
@@ -58,9 +51,7 @@ class NewSection(SectionRow):
 
 def new_sections(page: NewPage) -> list[NewSection]:
     """The sections of a page with their IDs, so that parents and children are written at once."""
-    document = page.document
-    assert document is not None
-    names = section_names(document) if page.names is None else page.names
+    document = document_of(page)
     ids = {section.position: new_id() for section in document.sections}
     return [
         NewSection(
@@ -71,50 +62,58 @@ def new_sections(page: NewPage) -> list[NewSection]:
             anchor=section.anchor,
             content=section.content,
             position=section.position,
-            head=head_of(document, section),
+            head=head_of(document.title, section),
             context=context,
             names=named,
         )
         for section, context, named in zip(
-            document.sections, contexts(document, page.url), names, strict=True
+            document.sections,
+            contexts(document.title, document.sections, page.url),
+            document.names,
+            strict=True,
         )
     ]
 
 
-def section_names(document: ExtractedDocument) -> list[SectionNames]:
+def section_names(title: str | None, sections: Sequence[Section]) -> list[SectionNames]:
     """The names and the kind of each section. Pure: it runs where pages are extracted."""
-    container = page_container(document.title, document.sections)
-    if _is_listing("\n".join(section.content for section in document.sections)):
-        return [_listed(document, section) for section in document.sections]
-    forms = [_form(section) for section in document.sections]
+    if _is_listing("\n".join(section.content for section in sections)):
+        # an index or a table of contents defines nothing
+        return [_names(head_of(title, section), section, (), LISTING) for section in sections]
+    container = page_container(title, sections)
+    forms = [_form(section) for section in sections]
     counts = Counter(form for _, form in forms)
-    return [
-        _names(document, section, container, name if counts[form] >= _MIN_ALIKE else "")
-        for section, (name, form) in zip(document.sections, forms, strict=True)
-    ]
+    found = []
+    for section, (name, form) in zip(sections, forms, strict=True):
+        # headings of one form define things on this page
+        defined = [name] if name and counts[form] >= _MIN_ALIKE else []
+        defined = [*_defined(section, container), *defined]
+        kind = LISTING if _is_listing(section.content) else DEFINITION if defined else ""
+        found.append(_names(head_of(title, section), section, defined, kind))
+    return found
 
 
-def page_container(title: str | None, sections: Sequence[ReadableSection]) -> Container:
+def page_container(title: str | None, sections: Sequence[Section | SectionRow]) -> str:
     """The type or module that a page is about."""
     lead = sections[0].content if sections and not sections[0].level else ""
     first = next((section.heading for section in sections if section.level), "")
     return container_of(title, first, lead)
 
 
-def head_of(document: ExtractedDocument, section: ExtractedSection) -> str:
+def head_of(title: str | None, section: Section) -> str:
     """The heading as search sees it: the first section is found by the page's title too."""
-    if section.position or not document.title or document.title == section.heading:
+    if section.position or not title or title == section.heading:
         return section.heading
-    return f"{document.title}\n{section.heading}"
+    return f"{title}\n{section.heading}"
 
 
-def contexts(document: ExtractedDocument, url: str) -> list[str]:
-    """Where each section stands: the page's title and file name, and the headings above it."""
-    page = f"{document.title or ''}\n{path_words(url)}"
+def contexts(title: str | None, sections: Sequence[Section], url: str) -> list[str]:
+    """The context of each section: the page's title and file name, and the headings above it."""
+    page = f"{title or ''}\n{path_words(url)}"
     above: list[str] = []
-    for section in document.sections:
+    for section in sections:
         parent = section.parent
-        outer = "" if parent is None else f"{above[parent]}\n{document.sections[parent].heading}"
+        outer = "" if parent is None else f"{above[parent]}\n{sections[parent].heading}"
         above.append(outer[-_MAX_CONTEXT:])
     return [f"{page[:_MAX_CONTEXT]}\n{outer}" for outer in above]
 
@@ -128,7 +127,7 @@ def path_words(url: str) -> str:
     return " ".join(_SIGNS.split(stem))
 
 
-def defined_names(section: ReadableSection, container: Container) -> list[str]:
+def defined_names(section: SectionRow, container: str) -> list[str]:
     """The names that a section is about, in lower case: by its heading, and qualified."""
     qualified = qualified_names(container, section.heading, section.anchor)
     heading = identifier_lexemes(section.heading.partition("(")[0])
@@ -142,43 +141,22 @@ def bigrams(text: str) -> list[str]:
     return [word[at : at + 2] for word in _UNSPACED.findall(text) for at in range(len(word) - 1)]
 
 
-def _listed(document: ExtractedDocument, section: ExtractedSection) -> SectionNames:
-    """The names of a section in an index or a table of contents, which defines nothing."""
-    head = head_of(document, section)
-    heading = dict.fromkeys([*identifier_lexemes(head), *bigrams(head)])
-    content = [*identifier_lexemes(section.content), *bigrams(section.content)]
-    everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
-    return SectionNames(list(heading), everything, LISTING)
-
-
-def _names(
-    document: ExtractedDocument,
-    section: ExtractedSection,
-    container: Container,
-    name: str,
-) -> SectionNames:
-    head = head_of(document, section)
-    defined = dict.fromkeys(_defined(section, container, name))
+def _names(head: str, section: Section, defined: Iterable[str], kind: str) -> SectionNames:
+    defined = dict.fromkeys(defined)
     heading = dict.fromkeys([*identifier_lexemes(head), *bigrams(head)]) | defined
     heading |= dict.fromkeys(f"{DEFINES}{name}" for name in defined)
     content = [*identifier_lexemes(section.content), *bigrams(section.content)]
     everything = list(heading | dict.fromkeys(content))[:MAX_IDENTIFIERS]
-    kind = LISTING if _is_listing(section.content) else DEFINITION if defined else ""
     return SectionNames(list(heading), everything, kind)
 
 
-def _defined(section: ExtractedSection, container: Container, name: str) -> Iterable[str]:
-    """The names that a section defines, rather than mentions, in lower case.
-
-    `name` is the one in its heading, if headings of that form define things on this page.
-    """
+def _defined(section: Section, container: str) -> Iterable[str]:
+    """The names that a section defines, rather than mentions, in lower case."""
     yield from map(str.lower, qualified_names(container, section.heading, section.anchor))
     yield from _signature(section.content)
-    if name:
-        yield name
 
 
-def _form(section: ReadableSection) -> tuple[str, str]:
+def _form(section: Section) -> tuple[str, str]:
     """The one name in a short heading, and the words around it: ("documentroot", " directive")."""
     heading = section.heading.lower()
     anchor = (section.anchor or "").lower()

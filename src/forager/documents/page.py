@@ -6,59 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Protocol
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
-
-
-class ReadableSection(Protocol):
-    """A section as it was extracted or stored."""
-
-    @property
-    def heading(self) -> str: ...
-    @property
-    def level(self) -> int: ...
-    @property
-    def anchor(self) -> str | None: ...
-    @property
-    def content(self) -> str: ...
-
-
-class ExtractedSection(ReadableSection, Protocol):
-    """What extraction knows of a section; `parent` is the position of the one above it."""
-
-    @property
-    def position(self) -> int: ...
-    @property
-    def parent(self) -> int | None: ...
-
-
-class ExtractedDocument(Protocol):
-    """What extraction knows of a page."""
-
-    @property
-    def title(self) -> str | None: ...
-    @property
-    def language(self) -> str | None: ...
-    @property
-    def sections(self) -> Sequence[ExtractedSection]: ...
-    @property
-    def content_hash(self) -> bytes: ...
-    @property
-    def extractor_version(self) -> str | int: ...
-
-
-class IndexedDocument(ExtractedDocument, Protocol):
-    """A document with the identifiers by which each of its sections is found."""
-
-    @property
-    def names(self) -> Sequence[SectionNames]: ...
+from forager.extract.sections import Section
 
 
 @dataclass(frozen=True, slots=True)
 class SectionNames:
-    """Identifiers as they are typed, to find a section by: of its heading, and of all of it.
+    """Identifiers as typed by which a section is found: those of its heading, and all.
 
     `kind` is "definition", "listing" or empty.
     """
@@ -68,13 +24,27 @@ class SectionNames:
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedDocument:
+    """The content of a page, with the identifiers by which each of its sections is found."""
+
+    title: str | None
+    language: str | None
+    sections: Sequence[Section]
+    content_hash: bytes
+    extractor_version: str
+    names: Sequence[SectionNames]
+    # to find pages that are nearly the same
+    simhash: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPage:
     """A page as this crawl found it; without a document, the base's version is listed again."""
 
     url: str
     key: bytes
-    document: ExtractedDocument | None
+    document: IndexedDocument | None
     # None: now, by the database's clock; workers' clocks differ, and readers go by the order
     fetched_at: datetime | None = None
     etag: str | None = None
@@ -84,13 +54,9 @@ class NewPage:
     archive: ArchiveRef | None = None
     # why it could not be fetched, if it is carried over; otherwise it has not changed (304)
     carried_reason: str | None = None
-    # of each section, if extraction has them already
-    names: Sequence[SectionNames] | None = None
-    # to find pages that are nearly the same
-    simhash: int | None = None
 
 
-def document_of(page: NewPage) -> ExtractedDocument:
+def document_of(page: NewPage) -> IndexedDocument:
     """The document of a page that was read."""
     assert page.document is not None
     return page.document
@@ -142,7 +108,7 @@ class DocumentRow:
     content_hash: bytes
     extractor_version: str
     generation_id: int
-    # of the source: 1, 2, 3
+    # the number of the generation within the source: 1, 2, 3
     generation_number: int
     fetched_at: datetime
     # carried over from an earlier generation: since when it fails, why, in how many refreshes
@@ -166,7 +132,7 @@ class CarriedPage:
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """A section of a page."""
+    """A section of a stored page."""
 
     id: UUID
     parent_id: UUID | None
@@ -177,25 +143,11 @@ class SectionRow:
     position: int
 
 
-def carried_page(page: DocumentRow) -> CarriedPage:
-    """How a page that is carried over came to be listed."""
-    assert page.carried_since is not None
-    assert page.carried_reason is not None
-    assert page.carried_times is not None
-    return CarriedPage(
-        page.url,
-        page.title,
-        page.fetched_at,
-        page.carried_since,
-        page.carried_reason,
-        page.carried_times,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ArchivedDocument:
-    """A published page and where its response is kept, if it is."""
+    """A published page, and the place of its response if that is archived."""
 
+    source_id: str
     document_id: int
     url: str
     ref: ArchiveRef | None
@@ -206,7 +158,7 @@ LINK_SET_HASH = 16
 
 @dataclass(slots=True)
 class Counts:
-    """How a generation differs from its base."""
+    """Numbers of pages by how they differ from the base generation."""
 
     added: int = 0
     changed: int = 0
@@ -229,7 +181,7 @@ class ManifestPage:
 
 @dataclass(slots=True)
 class Plan:
-    """What one commit writes. `copied` pages answered 304 or failed: the base's line is copied."""
+    """The rows of one commit. `copied` pages answered 304 or failed: the base's row is copied."""
 
     new: list[ManifestPage] = field(default_factory=list)
     reused: list[ManifestPage] = field(default_factory=list)
@@ -260,7 +212,7 @@ def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
 
 
 def _place(
-    plan: Plan, page: NewPage, document: ExtractedDocument, before: PreviousPage | None
+    plan: Plan, page: NewPage, document: IndexedDocument, before: PreviousPage | None
 ) -> None:
     links = _link_set(plan, page, before)
     same_content = before is not None and before.content_hash == document.content_hash
@@ -270,7 +222,7 @@ def _place(
         plan.counts.unchanged += 1
     else:
         plan.counts.changed += 1
-    if before and same_content and before.extractor_version == str(document.extractor_version):
+    if before and same_content and before.extractor_version == document.extractor_version:
         plan.reused.append(ManifestPage(page, links, before.document_id))
     else:
         plan.new.append(ManifestPage(page, links))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from forager.db.database import Connection, Database
-from forager.documents.generation import Generation, State
+from forager.documents.generation import Generation, Source, State
 from forager.documents.page import Counts
 from forager.documents.store import building, generations, publishing
 from forager.errors import NotAllowed, NotFound
@@ -18,37 +18,36 @@ async def publish(
 ) -> Generation:
     """Let readers see a complete generation (default: the newest); a refused one needs force."""
     async with database.transaction() as connection:
-        published = await _locked(connection, source_id)
+        source = await locked_source(connection, source_id)
         target = await complete_generation(connection, source_id, number)
         if target.note is not None and target.published_at is None and not force:
             raise NotAllowed(
                 f"generation {target.number} of {source_id} was {target.note}",
                 hint=Hint("Publish it with {}.", Option("force")),
             )
-        return await _swap(connection, target, published)
+        return await _swap(connection, target, source)
 
 
 async def roll_back(database: Database, source_id: str, number: int | None = None) -> Generation:
     """Let readers see an older generation again (default: the one published before)."""
     async with database.transaction() as connection:
-        published = await _locked(connection, source_id)
-        if number is not None:
-            return await _swap(
-                connection, await complete_generation(connection, source_id, number), published
-            )
-        before = await generations.select_published_before(connection, source_id)
+        source = await locked_source(connection, source_id)
+        if number is None:
+            before = await generations.select_published_before(connection, source_id)
+        else:
+            before = await complete_generation(connection, source_id, number)
         if before is None:
             raise NotAllowed(
                 f"{source_id} has no earlier generation to go back to",
                 hint=Hint("{} lists generations.", action("sources generations", source_id)),
             )
-        return await _swap(connection, before, published)
+        return await _swap(connection, before, source)
 
 
 async def swap(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
-    """Move the pointer inside the caller's transaction, which is to fail if this is False."""
+    """Publish inside the caller's transaction, which must be rolled back if this is False."""
     if not await publishing.point_at(connection, source_id, generation_id, expected):
         return False
     await publishing.retire_published(connection, source_id)
@@ -62,7 +61,7 @@ async def reopen(
 
     Pages of the URLs in `without` are left out: the job fetches them again.
     """
-    published = await _locked(connection, source_id)
+    published = (await locked_source(connection, source_id)).published_generation
     last = (await generations.select_generations_of_jobs(connection, [job_id])).get(job_id)
     if last is None:
         return  # the job keeps no documents
@@ -84,11 +83,27 @@ async def reopen(
     await building.add_counts(connection, copy, counts)
 
 
-async def _locked(connection: Connection, source_id: str) -> int | None:
-    locked = await publishing.lock_source(connection, source_id)
-    if locked is None:
+async def existing_source(connection: Connection, source_id: str) -> Source:
+    source = await generations.select_source(connection, source_id)
+    if source is None:
         raise no_such_source(source_id)
-    return locked[0]
+    return source
+
+
+async def locked_source(connection: Connection, source_id: str) -> Source:
+    """A source; its row is locked until the end of the transaction."""
+    await publishing.lock_source(connection, source_id)
+    return await existing_source(connection, source_id)
+
+
+async def readable_generation(
+    connection: Connection, source: Source, number: int | None
+) -> Generation:
+    """A complete generation by its number; without one, the published generation."""
+    number = source.published_number if number is None else number
+    if number is None:
+        raise NotAllowed(f"{source.id} has nothing published yet")
+    return await complete_generation(connection, source.id, number)
 
 
 async def complete_generation(
@@ -106,14 +121,12 @@ async def complete_generation(
     return found
 
 
-async def _swap(connection: Connection, target: Generation, published: int | None) -> Generation:
+async def _swap(connection: Connection, target: Generation, source: Source) -> Generation:
     if target.state is State.PUBLISHED:
         return target
-    if not await swap(connection, target.source_id, target.id, published):
-        raise NotAllowed(f"generation {target.number} of {target.source_id} is being deleted")
-    now = await generations.select_generation(connection, target.source_id, target.number)
-    assert now is not None
-    return now
+    if not await swap(connection, source.id, target.id, source.published_generation):
+        raise NotAllowed(f"generation {target.number} of {source.id} is being deleted")
+    return await complete_generation(connection, source.id, target.number)
 
 
 def no_such_source(source_id: str) -> NotFound:

@@ -21,7 +21,7 @@ from forager.db.cursor import (
 from forager.db.database import Connection, Database
 from forager.documents.names import defined_names, page_container
 from forager.documents.page import DocumentRow, SectionRow
-from forager.documents.publication import no_such_source
+from forager.documents.publication import existing_source
 from forager.documents.store import generations, reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -35,15 +35,6 @@ MAX_VERSIONS = 500
 INDEXED_PATH = 600
 # a duplicate may repeat a duplicate: a redirect to a page that names another one
 MAX_HOPS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a list continues: a generation, and its last path and document."""
-
-    generation_id: int
-    path: str = ""
-    document_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +62,22 @@ async def list_documents(
     """Pages of a source by path. Later pages of the list are of the same generation."""
     check_limit(limit)
     async with database.connection() as connection:
-        place = _decode(cursor) if cursor else await _published(connection, source_id)
-        if place is None:
-            return Page([], None)
+        if cursor:
+            generation_id, after = _decode(cursor)
+        else:
+            source = await existing_source(connection, source_id)
+            if source.published_generation is None:
+                return Page([], None)
+            generation_id, after = source.published_generation, ("", 0)
         rows = await reads.select_documents(
-            connection,
-            source_id,
-            place.generation_id,
-            after=(place.path, place.document_id),
-            prefix=path,
-            limit=limit + 1,
+            connection, source_id, generation_id, after=after, prefix=path, limit=limit + 1
         )
-        # asked after the rows: what could be read until now was complete
-        if not await generations.generation_is_readable(connection, place.generation_id):
+        # checked after the rows were read: until now they were complete
+        if not await generations.generation_is_readable(connection, generation_id):
             raise InvalidInput(
                 "the list has expired: its generation is gone",
                 hint="Start again without a cursor.",
             )
-    generation_id = place.generation_id
     return page_of(
         rows, limit, lambda row: encode_values(generation_id, row.path[:INDEXED_PATH], row.id)
     )
@@ -121,7 +110,7 @@ async def read_page(
                 )
             if found is not None:
                 # documents are immutable: these are its sections even after a publication
-                sections = await reads.select_sections(connection, found.id)
+                sections = (await reads.select_sections(connection, [found.id])).get(found.id, [])
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
     raise NotFound(
         f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
@@ -196,40 +185,34 @@ async def read_path(database: Database, source_id: str, path: str) -> ReadPage:
         raise NotFound(
             f"{source_id} has no page at {path}", hint="A path begins with a slash: /docs/intro"
         )
-    async with database.connection() as connection:
-        return ReadPage(found[0], await reads.select_sections(connection, found[0].id))
+    sections = await database.run(reads.select_sections, [found[0].id])
+    return ReadPage(found[0], sections.get(found[0].id, []))
 
 
-def section_of(page: ReadPage, wanted: str) -> list[SectionRow]:
+def section_of(page: ReadPage, name: str) -> list[SectionRow]:
     """A section and everything below it, by its anchor, its heading or the name it defines."""
     sections = page.sections
-    start = _position_of(page, wanted.removeprefix("#"))
-    if start is None:
-        known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
-        raise NotFound(f"{page.document.url} has no section {wanted!r}", hint=f"Sections: {known}")
-    return sections[start : _end_of(sections, start)]
-
-
-def _position_of(page: ReadPage, wanted: str) -> int | None:
-    name = wanted.casefold()
-    tests: list[Callable[[SectionRow], bool]] = [
-        lambda section: section.anchor == wanted,
-        lambda section: section.heading.casefold() == name,
-    ]
-    container = page_container(page.document.title, page.sections)
-    tests.append(lambda section: name in defined_names(section, container))
-    for is_wanted in tests:
-        found = (at for at, section in enumerate(page.sections) if is_wanted(section))
-        if (start := next(found, None)) is not None:
-            return start
-    return None
+    anchor = name.removeprefix("#")
+    folded = anchor.casefold()
+    container = page_container(page.document.title, sections)
+    matches: tuple[Callable[[SectionRow], bool], ...] = (
+        lambda section: section.anchor == anchor,
+        lambda section: section.heading.casefold() == folded,
+        lambda section: folded in defined_names(section, container),
+    )
+    for is_match in matches:
+        for start, section in enumerate(sections):
+            if is_match(section):
+                return sections[start : _end_of(sections, start)]
+    known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
+    raise NotFound(f"{page.document.url} has no section {name!r}", hint=f"Sections: {known}")
 
 
 def as_markdown(sections: Sequence[SectionRow]) -> str:
-    """Sections put together again as one text."""
+    """Sections joined as one text."""
     parts = []
     for section in sections:
-        # what stands before the first heading is called by the page's title, which is not in it
+        # text before the first heading has the page's title as heading, which is not part of it
         if 0 < section.level < CONTINUED:
             parts.append(f"{'#' * section.level} {escape_text(section.heading)}")
         if section.content:
@@ -247,21 +230,13 @@ def _end_of(sections: Sequence[SectionRow], start: int) -> int:
     return end
 
 
-async def _published(connection: Connection, source_id: str) -> Place | None:
-    source = await generations.select_source(connection, source_id)
-    if source is None:
-        raise no_such_source(source_id)
-    if source.published_generation is None:
-        return None
-    return Place(source.published_generation)
-
-
-def _decode(cursor: str) -> Place:
+def _decode(cursor: str) -> tuple[int, tuple[str, int]]:
+    """The generation of a list, and the last path and document before the next page."""
     try:
         generation_id, path, document_id = decode_values(cursor)
         numbers = (generation_id, document_id)
         if not all(isinstance(n, int) and 0 <= n < 2**63 for n in numbers) or "\0" in path:
             raise ValueError(cursor)
-        return Place(generation_id, str(path), document_id)
+        return generation_id, (str(path), document_id)
     except (ValueError, TypeError):
         raise unknown_cursor() from None

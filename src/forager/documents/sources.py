@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
-from forager.db.database import Connection, Database
+from forager.db.database import Database
 from forager.db.rows import select_now
 from forager.documents.generation import Generation, Schedule, Source
-from forager.documents.publication import no_such_source
+from forager.documents.publication import existing_source, locked_source
 from forager.documents.store import building, generations, publishing, removal
 from forager.errors import InvalidInput, NotAllowed, NotFound, NotYet
 from forager.hints import Hint, action
@@ -38,7 +38,7 @@ async def list_sources(
 
 
 async def get_source(database: Database, source_id: str) -> Source:
-    return await database.run(_existing, source_id)
+    return await database.run(existing_source, source_id)
 
 
 async def list_generations(
@@ -47,12 +47,9 @@ async def list_generations(
     """Generations of a source, newest first; the cursor is the last number."""
     before = decode_number(cursor)
     async with database.connection() as connection:
-        await _existing(connection, source_id)
+        await existing_source(connection, source_id)
         found = await generations.select_generations(
-            connection,
-            source_id,
-            before=before,
-            limit=check_limit(limit) + 1,
+            connection, source_id, before=before, limit=check_limit(limit) + 1
         )
     return page_of(found, limit, lambda generation: generation.number)
 
@@ -60,14 +57,14 @@ async def list_generations(
 async def list_refused(
     database: Database, *, user_id: UUID | None = None, limit: int = 20
 ) -> list[Generation]:
-    """Newest generations that the quality gate did not let through, or that came too late."""
+    """Newest generations that the quality gate refused, or that were completed too late."""
     return await database.run(generations.select_refused, user_id=user_id, limit=check_limit(limit))
 
 
 async def refresh(
     database: Database, queue: Queue, source_id: str, *, actor: str = "user"
 ) -> Enqueued:
-    """Crawl a source again as it was crawled last; if that is under way, that job is the answer."""
+    """Crawl a source again as it was crawled last, or return the job that is doing so."""
     return await enqueue_refresh(queue, await get_source(database, source_id), actor=actor)
 
 
@@ -87,27 +84,26 @@ async def declare_source(
     payload: dict[str, Any],
     schedule: Schedule,
 ) -> Source:
-    """Create a source, or let its next crawls run with these options and at these times."""
+    """Create a source, or set the options and the schedule of its next crawls."""
     async with database.transaction() as connection:
         await building.upsert_source(
             connection, source_id, base_url=base_url, user_id=None, kind=kind, payload=payload
         )
         await publishing.declare_job(connection, source_id, kind, payload)
-        source = await _existing(connection, source_id)
+        source = await existing_source(connection, source_id)
         if Schedule(source.refresh_every, source.refresh_cron) != schedule:
             now = await select_now(connection)
             await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
-        return await _existing(connection, source_id)
+        return await existing_source(connection, source_id)
 
 
 async def set_schedule(database: Database, source_id: str, schedule: Schedule) -> Source:
     """Refresh a source by a schedule; an empty one ends it."""
     async with database.transaction() as connection:
-        if await publishing.lock_source(connection, source_id) is None:
-            raise no_such_source(source_id)
+        await locked_source(connection, source_id)
         now = await select_now(connection)
         await publishing.set_schedule(connection, source_id, schedule, schedule.after(now))
-        return await _existing(connection, source_id)
+        return await existing_source(connection, source_id)
 
 
 async def set_limits(
@@ -118,7 +114,7 @@ async def set_limits(
     max_shrink: float | None = None,
     max_failed: float | None = None,
 ) -> Source:
-    """How many generations are kept, and what the gate lets pass; None leaves a limit as it is."""
+    """Set how many generations are kept, and the gate; None leaves a limit unchanged."""
     if keep is not None and not 1 <= keep <= MAX_KEPT:
         raise InvalidInput(f"from 1 to {MAX_KEPT} generations can be kept, not {keep}")
     if any(share is not None and not 0 <= share <= 1 for share in (max_shrink, max_failed)):
@@ -127,15 +123,13 @@ async def set_limits(
         await publishing.set_limits(
             connection, source_id, keep=keep, max_shrink=max_shrink, max_failed=max_failed
         )
-        return await _existing(connection, source_id)
+        return await existing_source(connection, source_id)
 
 
 async def delete_source(database: Database, source_id: str) -> None:
-    """Hide a source from readers at once. What it had is deleted in the background."""
+    """Hide a source from readers at once. Its pages are deleted in the background."""
     async with database.transaction() as connection:
-        if await publishing.lock_source(connection, source_id) is None:
-            raise no_such_source(source_id)
-        source = await _existing(connection, source_id)
+        source = await locked_source(connection, source_id)
         if source.active_job is not None:
             raise NotAllowed(
                 f"{source_id} is being crawled by job {source.active_job}",
@@ -145,28 +139,21 @@ async def delete_source(database: Database, source_id: str) -> None:
         await removal.abandon_all(connection, source_id)
 
 
-async def _existing(connection: Connection, source_id: str) -> Source:
-    source = await generations.select_source(connection, source_id)
-    if source is None:
-        raise no_such_source(source_id)
-    return source
-
-
 log = get_logger("refresh")
 
 INTERVAL = 15.0
 AT_ONCE = 100
-# room may come sooner than was said, and a look costs little
-PUT_OFF = (60, 1800)
-# for a source that cannot be refreshed because of a fault in its row
+# seconds; capacity may be free earlier than announced, and a check costs little
+POSTPONED = (60, 1800)
+# for a source that cannot be refreshed because of an error in its row
 FAULT_DELAY = timedelta(hours=1)
 
-# the starter checks whether its owner may
+# the function checks whether the owner may start the refresh
 Start = Callable[[Database, Settings, Source], Awaitable[Enqueued]]
 
 
 class Refresher:
-    """Any number of processes may run one: a refresh that is requested twice runs once."""
+    """Enqueues due refreshes. Several processes may run one: a refresh is enqueued once."""
 
     def __init__(self, database: Database, settings: Settings, start: Start) -> None:
         self._database = database
@@ -177,7 +164,7 @@ class Refresher:
         return Service(name="source refresh", every=INTERVAL, step=self.run_once, chunk=AT_ONCE)
 
     async def run_once(self) -> int:
-        """Enqueue what is due; how many refreshes that were."""
+        """Enqueue due refreshes; return their number."""
         async with self._database.connection() as connection:
             now = await select_now(connection)
             due = await publishing.select_due(connection, AT_ONCE)
@@ -188,7 +175,7 @@ class Refresher:
         return created
 
     async def _refresh_or_postpone(self, source_id: str, since: datetime, now: datetime) -> bool:
-        """A source that fails waits, so that it cannot take the turn of others each time."""
+        """Postpone a source that fails, so that it cannot starve the others."""
         try:
             return await self._refresh(source_id, since, now)
         except UNAVAILABLE:
@@ -198,18 +185,18 @@ class Refresher:
             raise
 
     async def _refresh(self, source_id: str, since: datetime, now: datetime) -> bool:
-        """Whether a job was made; in any case, move on to the next time."""
+        """Enqueue a refresh and advance its schedule; return whether a job was created."""
         try:
             source = await get_source(self._database, source_id)
         except NotFound:
-            return False  # deleted at this moment
+            return False  # deleted meanwhile
         following = Schedule(source.refresh_every, source.refresh_cron).after(now)
         created = False
         try:
-            # Enqueued first: if this process dies in between, the next look finds the job there.
+            # Enqueued first: if this process dies in between, the next run finds the job.
             created = await self._enqueue(source)
         except NotYet as lack:
-            following = _later(source, now, lack)
+            following = _postponed(source, now, lack)
         await self._database.run(publishing.advance, source_id, since, following)
         return created
 
@@ -219,13 +206,13 @@ class Refresher:
         except NotYet:
             raise
         except (InvalidInput, NotAllowed) as error:
-            # its options are not valid any more: the others must not wait until it is fixed
+            # its options are no longer valid: the others must not wait until it is fixed
             log.error("cannot be refreshed", source=source.id, reason=error.message)
             return False
 
 
-def _later(source: Source, now: datetime, lack: NotYet) -> datetime:
-    least, most = PUT_OFF
+def _postponed(source: Source, now: datetime, lack: NotYet) -> datetime:
+    least, most = POSTPONED
     wait = timedelta(seconds=min(max(least, lack.retry_after), most))
     log.warning("a refresh is put off", source=source.id, until=now + wait, reason=lack.message)
     return now + wait

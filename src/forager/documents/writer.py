@@ -21,8 +21,7 @@ from forager.documents.page import (
     make_plan,
 )
 from forager.documents.store import building, publishing, removal, words
-from forager.documents.store.publishing import count_inbound_links, find_near_duplicates
-from forager.documents.store.words import count_words
+from forager.documents.store.building import SourceRow
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
 from forager.jobs.store.leases import hold_lease
@@ -41,37 +40,34 @@ class GenerationWriter:
     def __init__(
         self,
         context: JobContext,
-        *,
         source_id: str,
-        source_number: int,
+        source: SourceRow,
         generation_id: int,
         base_id: int | None,
-        config: str | None,
         extractor_version: str,
-        repeated: dict[str, Any] | None,
     ) -> None:
         self.source_id = source_id
         self.generation_id = generation_id
         self.base_id = base_id
         self._context = context
-        self._source_number = source_number
-        self._config = config
-        self._config_is_ours = config is None
+        self._source_number = source.number
+        self._config = source.config
+        self._sets_config = source.config is None
         self._extractor_version = extractor_version
-        # what the pages of the source have in common, once that is known
-        self.repeated = repeated
+        # the blocks that the pages of the source have in common, once they are known
+        self.repeated = source.repeated
 
     @classmethod
     async def open(
         cls, context: JobContext, *, base_url: str, extractor_version: str | int
     ) -> Self:
-        """Begin the job's generation, or continue it. The first call pins what it builds on."""
-        job = context.job
+        """Begin the job's generation, or continue it. The first call pins its base."""
+        job, version = context.job, str(extractor_version)
         if job.source_id is None:
             raise GiveUp("a crawl without a source has nowhere to keep its pages")
         async with context.database.transaction() as connection:
             await hold_lease(connection, context.lease)
-            # locks the source: a deletion of its old pages is done, or will see this job
+            # locks the source: a deletion of its old pages is complete, or will see this job
             source = await building.upsert_source(
                 connection,
                 job.source_id,
@@ -86,22 +82,11 @@ class GenerationWriter:
                     connection, job.source_id, job.id, source.published
                 )
                 started = (generation_id, source.published)
-            repeated = await _still_repeated(
-                connection, source.repeated, started, str(extractor_version)
-            )
-        return cls(
-            context,
-            source_id=job.source_id,
-            source_number=source.number,
-            generation_id=started[0],
-            base_id=started[1],
-            config=source.config,
-            extractor_version=str(extractor_version),
-            repeated=repeated,
-        )
+            repeated = await _still_repeated(connection, source.repeated, *started, version)
+        return cls(context, job.source_id, source._replace(repeated=repeated), *started, version)
 
     async def previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
-        """What the base generation knows of these URLs; one query."""
+        """The pages of the base generation with these keys; one query."""
         if self.base_id is None or not keys:
             return {}
         if len(keys) > MAX_KEYS:
@@ -112,7 +97,7 @@ class GenerationWriter:
 
     @property
     def _full_version(self) -> str:
-        """The version of documents that are made now: the extractor's, and what was learned."""
+        """The version of new documents: the extractor's, and that of the learned blocks."""
         digest = self.repeated["digest"] if self.repeated else ""
         return f"{self._extractor_version}-{digest}" if digest else self._extractor_version
 
@@ -124,7 +109,7 @@ class GenerationWriter:
         """Decide what is new and what is used again. Writes nothing."""
         documents = [page.document for page in pages if page.document is not None]
         if self._config is None and documents:
-            # once and for all: a source that is indexed in two ways is found by neither
+            # only once: a source that is indexed in two ways is found by neither
             self._config = configuration_for(doc.language for doc in documents) or NEUTRAL
         return make_plan(pages, previous)
 
@@ -146,7 +131,7 @@ class GenerationWriter:
         if not plan.new:
             return
         assert self._config is not None
-        if self._config_is_ours:
+        if self._sets_config:
             # with every batch: whether an earlier one was committed is not known here
             await building.set_config(connection, self.source_id, self._config)
         await self._insert(connection, self._config, [page.page for page in plan.new])
@@ -175,8 +160,7 @@ class GenerationWriter:
             return
         assert self._config is not None
         pages = [
-            NewPage(url=page.url, key=page.key, document=document, names=document.names)
-            for page, document in reread
+            NewPage(url=page.url, key=page.key, document=document) for page, document in reread
         ]
         await self._insert(connection, self._config, pages)
         await building.relist_pages(connection, self.source_id, self.generation_id, pages)
@@ -190,7 +174,7 @@ class GenerationWriter:
     async def _recount(
         self, connection: Connection, reread: Sequence[tuple[SampledPage, IndexedDocument]]
     ) -> Counts:
-        """How the counts change because pages were read again."""
+        """The changes of the counts by pages that were extracted again."""
         counts = Counts()
         if self.base_id is None:
             return counts
@@ -214,39 +198,34 @@ class GenerationWriter:
     async def complete(self) -> int:
         """Count words and links of the complete generation, before readers see it.
 
-        Also find pages that are nearly the same; how many there are.
+        Also find pages that are nearly the same; return their number.
         """
         async with self._context.database.transaction() as connection:
             await hold_lease(connection, self._context.lease)
-            await count_words(connection, self.generation_id)
-            await count_inbound_links(connection, self.generation_id)
-            return await find_near_duplicates(connection, self.generation_id)
+            await words.count_words(connection, self.generation_id)
+            await publishing.count_inbound_links(connection, self.generation_id)
+            return await publishing.find_near_duplicates(connection, self.generation_id)
 
     async def finish(self, connection: Connection) -> str | None:
-        """Publish inside the transaction that completes the job, or say why not."""
-        locked = await publishing.lock_source(connection, self.source_id)
-        assert locked is not None  # a source with an active job is not deleted
-        published, limits = locked
+        """Publish inside the transaction that completes the job, or return why not."""
+        source = await publication.locked_source(connection, self.source_id)
         await publishing.count_removed(connection, self.generation_id)
-        reason = (
-            "what was published when the crawl began has been replaced since"
-            if published != self.base_id
-            else objection(
-                await publishing.count_pages(connection, self.generation_id),
-                await publishing.count_pages(connection, published),
-                await publishing.select_effort(connection, self._context.job.id),
-                limits,
-            )
-        )
+        if source.published_generation != self.base_id:
+            reason: str | None = "what was published when the crawl began has been replaced since"
+        else:
+            pages, _ = await building.select_counts(connection, self.generation_id)
+            effort = await publishing.select_effort(connection, self._context.job.id)
+            reason = objection(pages, source, effort)
         if reason is not None:
             await publishing.mark_refused(
                 connection, self.generation_id, f"{NOT_PUBLISHED}: {reason}"
             )
             return NOT_PUBLISHED
-        swapped = await publication.swap(connection, self.source_id, self.generation_id, published)
-        assert (
-            swapped
-        )  # the source is locked, and the generation of a running job is never abandoned
+        swapped = await publication.swap(
+            connection, self.source_id, self.generation_id, self.base_id
+        )
+        # the source is locked, and the generation of a running job is never abandoned
+        assert swapped
         job = self._context.job
         await publishing.remember_job(
             connection, self.source_id, job.kind, job.lasting_payload, asked=job.created_at
@@ -257,15 +236,15 @@ class GenerationWriter:
 async def _still_repeated(
     connection: Connection,
     repeated: dict[str, Any] | None,
-    started: tuple[int, int | None],
+    generation_id: int,
+    base_id: int | None,
     extractor_version: str,
 ) -> dict[str, Any] | None:
-    """What was learned of a source, unless the site is another one by now.
+    """The repeated blocks that were learned of a source; None if they must be learned again.
 
-    It is learned again by a newer extractor, after a crawl that it did not come from and that
-    found most pages changed, and when the site has grown far beyond a small sample.
+    That is the case with a newer extractor, after a later crawl that found most pages changed,
+    and when the site has grown far beyond a small sample.
     """
-    generation_id, base_id = started
     if repeated is None or repeated["extractor"] != extractor_version:
         return None
     if base_id is None or repeated["generation"] in (generation_id, base_id):

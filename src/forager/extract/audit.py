@@ -1,4 +1,4 @@
-"""What extraction kept of one page and what it lost, compared with the tree of the page."""
+"""Audit of one page: the document that was extracted, compared with the tree of the page."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from forager.extract.sections import Section
 
 MIN_KEPT_SHARE = 0.2
 LARGE_SECTION_BYTES = 20 * 1024
-# menus and footers by the standard's names: their text and headings belong to the site
-_FURNITURE = (
+# menus and footers by standard names: their text and headings belong to the site
+_BOILERPLATE = (
     "script, style, template, noscript, svg, nav, footer, aside, dialog, [hidden],"
     " [role=navigation], [role=banner], [role=contentinfo], [role=search], [aria-hidden=true]"
 )
@@ -31,17 +31,17 @@ _TARGET = re.compile(r"\]\([^\s()]*+\)")
 
 @dataclass(frozen=True, slots=True)
 class PageAudit:
-    """How a page came through extraction. Lengths count letters and digits."""
+    """The result of extracting a page. Lengths count letters and digits."""
 
     url: str
-    visible: int  # text that a reader of the page sees, menus and footers left out
+    visible: int  # visible text of the page, without menus and footers
     kept: int  # text of the document
     headings: int
     lost_headings: tuple[str, ...]  # headings that the document does not have
     sections: int
     large_sections: tuple[str, ...]  # headings of sections over LARGE_SECTION_BYTES
     chosen_by: str  # how the main content was found
-    fallbacks: int  # candidates for the main content that held too little
+    fallbacks: int  # candidates for the main content that had too little text
 
     @property
     def is_empty(self) -> bool:
@@ -63,7 +63,7 @@ def audit_page(
     headers: Headers = (),
     repeated: RepeatedBlocks | None = None,
 ) -> PageAudit:
-    """Extract a page and compare the document with what the page shows."""
+    """Extract a page and compare the document with the visible page."""
     reading = extract_reading(body, url, content_type, headers, repeated=repeated)
     visible, headings = _page(body, content_type, reading)
     document = reading.document
@@ -90,7 +90,7 @@ def _page(body: bytes, content_type: str | None, reading: Reading) -> tuple[int,
     if reading.facts.kind not in (ContentKind.HTML, ContentKind.XHTML):
         return reading.facts.text_length, []
     tree = LexborHTMLParser(cut_hostile_markup(decode(body, content_type).text)[0])
-    for node in tree.css(_FURNITURE):
+    for node in tree.css(_BOILERPLATE):
         node.decompose()
     headings = (" ".join(node.text().split()) for node in tree.css(_HEADINGS))
     text = tree.body.text() if tree.body is not None else ""
@@ -98,7 +98,7 @@ def _page(body: bytes, content_type: str | None, reading: Reading) -> tuple[int,
 
 
 def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
-    """The headings that are neither one of a section nor a line of a note or a table."""
+    """The headings that are neither those of sections nor in their text."""
     have = Counter(_words(section.heading) for section in sections)
     others = []
     for heading in headings:
@@ -108,7 +108,7 @@ def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
             others.append((heading, words))
     text = _words("".join(section.content for section in sections)) if others else ""
     for heading, words in others:
-        # labels and buttons beside the words do not matter
+        # ignore labels and buttons beside the words
         similar = (h for h, n in have.items() if n > 0 and h and (h in words or words in h))
         if (found := next(similar, None)) is not None:
             have[found] -= 1

@@ -1,4 +1,4 @@
-"""How a document is put together from the parts of a page."""
+"""Composes a document from the parts of a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser
 
 from forager.extract.content.boilerplate import Verdict
-from forager.extract.content.choose import Main, choose_main
+from forager.extract.content.choose import choose_main
 from forager.extract.content.removal import is_dropped
 from forager.extract.content.repeated import (
     NOTHING_REPEATED,
@@ -25,7 +25,7 @@ from forager.extract.markdown.escape import escape_text
 from forager.extract.markdown.headings import read_heading
 from forager.extract.markdown.phrasing import MIN_BUDGET, Links
 from forager.extract.markdown.scan import looks_like_markdown, scan_markdown
-from forager.extract.markdown.tokens import Tokens, first_id, tokenise
+from forager.extract.markdown.tokens import Tokens, first_id, tokenize
 from forager.extract.metadata import detect_language
 from forager.extract.sections import MAX_SECTIONS, build_sections, join_parts, without_labels
 from forager.extract.text import storable
@@ -37,21 +37,30 @@ def tokens_of(tree: LexborHTMLParser) -> tuple[Tokens | None, int]:
     if STREAMED in html:
         place_streamed_pieces(tree)
         html = _body(tree)
-    return (tokenise(html) if html else None), len(html)
+    return (tokenize(html) if html else None), len(html)
 
 
-def from_tree(
+def extract_document(
     content: str | LexborHTMLParser,
     url: str,
-    title: str | None,
-    language: str | None,
-    repeated: RepeatedBlocks | None = None,
+    kind: ContentKind = ContentKind.HTML,
     *,
+    title: str | None = None,
+    language: str | None = None,
+    repeated: RepeatedBlocks | None = None,
     explain: bool = False,
 ) -> Document | None:
-    """The document of an HTML page; one that only repeats others keeps what it repeats."""
-    tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content
+    """The document of a page, or None where it has no content.
+
+    HTML may come as text or as a tree, which is changed: no node of it may be used afterwards.
+    Links are made absolute against `url`. A page that only repeats others keeps the repeated
+    blocks.
+    """
     learned = repeated or NOTHING_REPEATED
+    if kind not in (ContentKind.HTML, ContentKind.XHTML):
+        assert isinstance(content, str), "only HTML has a tree"
+        return _from_text(storable(content), url, kind, title, language, learned.digest)
+    tree = LexborHTMLParser(storable(content)) if isinstance(content, str) else content
     document = _compose(tree, url, title, language, learned, explain=explain)
     if document is None and learned.elements:
         document = _compose(tree, url, title, language, NOTHING_REPEATED, explain=explain)
@@ -75,11 +84,13 @@ def _compose(
         return None
     marked = mark_repeated(tokens, repeated) if repeated.elements else {}
     main = choose_main(tokens)
-    converter = _converted(tokens, main, Links(url, max(MIN_BUDGET, 2 * size)))
+    budget = max(MIN_BUDGET, 2 * size)
+    converter = Converter(tokens, Links(url, budget))
+    converter.run(main.start, main.end)
     fallbacks = main.fallbacks
     if converter.dropped and _is_mostly_phrases(converter):
-        links = Links(url, max(MIN_BUDGET, 2 * size))
-        converter = _converted(tokens, main, links, phrases=False)
+        converter = Converter(tokens, Links(url, budget), phrases=False)
+        converter.run(main.start, main.end)
         fallbacks += 1
     parts = without_labels(converter.blocks.parts)
     if main.title is not None:
@@ -105,7 +116,7 @@ _REASONS = {
 def _removed(
     tokens: Tokens, dropped: list[int], marked: dict[int, int], pages: int
 ) -> tuple[RemovedBlock, ...]:
-    """What was left out of the main element, and what repeats on other pages."""
+    """The blocks of the main element that were left out, and those that repeat on other pages."""
     found = []
     for index in sorted({*dropped, *marked}):
         tag = tokens.tags[index]
@@ -119,13 +130,7 @@ def _removed(
     return tuple(found)
 
 
-_MAX_PHRASES = 0.25  # the share of a page that may be left out for what it says
-
-
-def _converted(tokens: Tokens, main: Main, links: Links, *, phrases: bool = True) -> Converter:
-    converter = Converter(tokens, links, phrases=phrases)
-    converter.run(main.start, main.end)
-    return converter
+_MAX_PHRASES = 0.25  # the share of a page that may be left out as boilerplate phrases
 
 
 def _is_mostly_phrases(converter: Converter) -> bool:
@@ -151,17 +156,10 @@ def _body(tree: LexborHTMLParser) -> str:
     return (tree.body.html or "") if tree.body is not None else ""
 
 
-def from_text(
-    content: str,
-    url: str,
-    kind: ContentKind,
-    title: str | None,
-    language: str | None,
-    repeated: RepeatedBlocks | None = None,
+def _from_text(
+    text: str, url: str, kind: ContentKind, title: str | None, language: str | None, digest: str
 ) -> Document | None:
     """The document of a page that is markdown or plain text."""
-    text = storable(content)
-    digest = repeated.digest if repeated else ""
     if kind is ContentKind.PLAIN and not looks_like_markdown(text):
         parts = [Part(0, blocks=[text.strip()])]
         return _document(parts, url, title, language, "plain text", digest)

@@ -1,10 +1,9 @@
-"""Bytes to text: which encoding, how it was found out, and text that can be stored."""
+"""Bytes to text: the encoding of a page, and text that can be stored."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
 import cchardet
 
@@ -14,70 +13,54 @@ _BOM = b"\xef\xbb\xbf"
 _DETECT_BYTES = 65_536
 
 
-class EncodingSource(StrEnum):
-    """How the encoding was found out, in the order they are asked."""
-
-    BOM = "bom"
-    HEADER = "header"
-    META = "meta"
-    UTF8 = "utf8"  # nothing was declared, and the bytes are valid UTF-8
-    DETECTED = "detected"  # by the frequencies of bytes
-    FALLBACK = "fallback"  # as browsers do where everything else fails
-
-
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Text without NUL and lone surrogates, and where it comes from."""
+    """Text without NUL and lone surrogates."""
 
     text: str
     encoding: str
-    source: EncodingSource
     damaged: bool  # some bytes were not valid in the encoding, and became U+FFFD
 
 
 def decode(body: bytes, content_type: str | None = None) -> Decoded:
-    """The text of a page. Never fails: bytes that mean nothing become U+FFFD."""
-    encoding, source = _declared(body, content_type) or ("utf-8", EncodingSource.UTF8)
+    """The text of a page. Never fails: invalid bytes become U+FFFD."""
+    declared = _declared(body, content_type)
+    encoding = declared or "utf-8"
     text, damaged = _decode_as(body, encoding)
-    if damaged and source is EncodingSource.UTF8 and not _is_utf8(body):
-        encoding, source = _detected(body)
+    if damaged and declared is None and not _is_utf8(body):
+        encoding = _detected(body)
         text, damaged = _decode_as(body, encoding)
     # no codec used here makes lone surrogates, so NUL is all that PostgreSQL could refuse
     if b"\0" in body:
         text = text.replace("\0", "")
-    return Decoded(text.removeprefix("\ufeff"), encoding, source, damaged)
+    return Decoded(text.removeprefix("\ufeff"), encoding, damaged)
 
 
 def utf8_of(body: bytes, content_type: str | None = None) -> bytes:
-    """The text in UTF-8: the body itself, where it says that it is just that.
+    """The text in UTF-8: the body itself, where it is declared as UTF-8.
 
-    Bytes that mean nothing are left in it there, for whoever decodes a part to replace.
+    Invalid bytes are left in that body; decoding a part of it must replace them.
     """
-    if b"\0" in body or body.startswith(_BOM):
-        return decode(body, content_type).text.encode()
-    declared = _declared(body, content_type)
-    if declared is not None and declared[0] == "utf-8":
+    has_marks = b"\0" in body or body.startswith(_BOM)
+    if not has_marks and _declared(body, content_type) == "utf-8":
         return body
     decoded = decode(body, content_type)
-    is_utf8 = decoded.encoding == "utf-8" and not decoded.damaged
-    return body if is_utf8 else decoded.text.encode()
+    is_same = not has_marks and decoded.encoding == "utf-8" and not decoded.damaged
+    return body if is_same else decoded.text.encode()
 
 
-def _declared(body: bytes, content_type: str | None) -> tuple[str, EncodingSource] | None:
-    if marked := _byte_order_mark(body):
-        return marked, EncodingSource.BOM
-    if named := charset_parameter(content_type or ""):
-        return named, EncodingSource.HEADER
-    if named := _prescan(body[:_PRESCAN_BYTES]):
-        return named, EncodingSource.META
-    return None
+def _declared(body: bytes, content_type: str | None) -> str | None:
+    return (
+        _byte_order_mark(body)
+        or charset_parameter(content_type or "")
+        or _prescan(body[:_PRESCAN_BYTES])
+    )
 
 
-def _detected(body: bytes) -> tuple[str, EncodingSource]:
+def _detected(body: bytes) -> str:
+    """The encoding by the frequencies of bytes; else that of browsers' last resort."""
     guess = cchardet.detect(body[:_DETECT_BYTES])["encoding"]
-    if guess and (detected := encoding_for(guess)):
-        return detected, EncodingSource.DETECTED
-    return "windows-1252", EncodingSource.FALLBACK
+    return (encoding_for(guess) if guess else None) or "windows-1252"
 
 
 def _decode_as(body: bytes, encoding: str) -> tuple[str, bool]:
@@ -201,7 +184,7 @@ _LABELS = {
 
 _ENCODINGS = {label: name for name, labels in _LABELS.items() for label in labels.split()}
 
-# where Python's codec of that name is missing, or narrower than what the web means by it
+# where Python has no codec of that name, or one that is narrower than that of browsers
 _CODECS = {
     "iso-8859-8-i": "iso8859-8",
     "macintosh": "mac-roman",

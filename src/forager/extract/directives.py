@@ -1,4 +1,4 @@
-"""What a page asks of robots: meta robots and X-Robots-Tag."""
+"""Robots directives of a page: meta robots and X-Robots-Tag."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_AGENT = "forager"
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """Where several apply, each may only forbid more."""
+    """Directives; combining several can only forbid more."""
 
     noindex: bool = False
     nofollow: bool = False
@@ -24,7 +24,7 @@ ALLOW_ALL = Directives()
 
 
 def meta_directives(name: str, content: str, agent: str = DEFAULT_AGENT) -> Directives:
-    """The directives of one meta element; those for other robots forbid nothing."""
+    """The directives of one meta element; none if they are for another robot."""
     if name.strip().lower() not in ("robots", agent.lower()):
         return ALLOW_ALL
     return _read(content.split(","))

@@ -1,7 +1,7 @@
-"""One page in, its document out: title, language, markdown and sections of its main content.
+"""The document of a page: title, language, markdown and sections of its main content.
 
-What makes a document is imported by its first page: most processes only pass documents on, and
-should not wait for it when they start.
+The modules that extract are imported with the first page: most processes only pass documents on,
+and should start fast.
 """
 
 from __future__ import annotations
@@ -10,22 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forager.extract.directives import DEFAULT_AGENT
-from forager.extract.kinds import ContentKind
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
-
     from forager.extract.content.repeated import RepeatedBlocks
     from forager.extract.page import Headers, PageFacts
     from forager.extract.sections import Section
 
 # Raised whenever the same page would give another document: documents of an older version are
-# made anew, even where the server says that the page has not changed.
+# extracted again, even where the server says that the page has not changed.
 EXTRACTOR_VERSION = 6
 
 
 def extractor_version(digest: str = "") -> str:
-    """The version that a document is stored with: the extractor's, and what it had learned."""
+    """The version that a document is stored with: the extractor's, and that of learned blocks."""
     return f"{EXTRACTOR_VERSION}-{digest}" if digest else str(EXTRACTOR_VERSION)
 
 
@@ -40,25 +37,25 @@ class RemovedBlock:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a page says, without what surrounds it. Everything cut short says so in `truncated`."""
+    """The main content of a page. `truncated` names everything that was cut short."""
 
     title: str
     language: str | None
     markdown: str
     sections: tuple[Section, ...]
-    # of title and markdown, links within the page unresolved: menus, dates and nonces around them
-    # do not count, nor does the URL under which the page was found
+    # of title and markdown, with links within the page unresolved: neither menus, dates and nonces
+    # around them nor the URL of the page count
     content_hash: bytes
     extractor_version: str
-    chosen_by: str  # how the main content was found, for people
+    chosen_by: str  # how the main content was found, for reports
     truncated: tuple[str, ...] = ()
-    fallbacks: int = 0  # better-named candidates for the main content that held too little
+    fallbacks: int = 0  # better-named candidates for the main content that had too little text
     removed: tuple[RemovedBlock, ...] = ()  # only of documents that are to be explained
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Everything one response says: the crawl's facts, and the document where there is one."""
+    """The facts of one response, and its document if it has one."""
 
     facts: PageFacts
     document: Document | None
@@ -76,18 +73,18 @@ def extract_reading(
 ) -> Reading:
     """Facts and document of one response, from one parse.
 
-    `repeated` is what the pages of its source have in common. With `explain`, the document says
-    what was removed.
+    `repeated` are the blocks that the pages of its source have in common. With `explain`, the
+    document lists what was removed.
     """
+    from forager.extract.composition import extract_document
     from forager.extract.page import read_page
 
     facts, content = read_page(body, url, content_type, headers, agent)
     if content is None:
         return Reading(facts, None)
-    base = facts.base_url or facts.url
     document = extract_document(
         content,
-        base,
+        facts.base_url or facts.url,
         facts.kind,
         title=facts.title,
         language=facts.language,
@@ -95,26 +92,3 @@ def extract_reading(
         explain=explain,
     )
     return Reading(facts, document)
-
-
-def extract_document(
-    content: str | LexborHTMLParser,
-    url: str,
-    kind: ContentKind = ContentKind.HTML,
-    *,
-    title: str | None = None,
-    language: str | None = None,
-    repeated: RepeatedBlocks | None = None,
-    explain: bool = False,
-) -> Document | None:
-    """The document of a page, or None where it has no content.
-
-    HTML may come as text or as a tree, which is changed: no node of it may be used afterwards.
-    Links are made absolute against `url`.
-    """
-    from forager.extract.composition import from_text, from_tree
-
-    if kind in (ContentKind.HTML, ContentKind.XHTML):
-        return from_tree(content, url, title, language, repeated, explain=explain)
-    assert isinstance(content, str), "only HTML has a tree"
-    return from_text(content, url, kind, title, language, repeated)

@@ -1,4 +1,4 @@
-"""Hosts, and which of them belong together."""
+"""Hosts of URLs, and the domains that they belong to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from publicsuffixlist import PublicSuffixList
 
 
 def host_of(url: str) -> str:
-    """The host of a normalised URL: lower-case ASCII, with its port if not the default one."""
+    """The host of a normalized URL: lower-case ASCII, with its port if not the default one."""
     start = url.find("//") + 2
     end = url.find("/", start)
     return url[start:] if end < 0 else url[start:end]
@@ -25,9 +25,9 @@ def host_name(host: str) -> str:
 def registrable_domain(host: str) -> str:
     """The part of a host that one owner registered: docs.example.co.uk -> example.co.uk.
 
-    Suffixes that companies hand out to their users count (project.github.io stands alone), so a
-    crawl of one user's pages does not spread to all others. Addresses and names without a
-    registrable part (localhost, co.uk) stand for themselves.
+    Suffixes under which companies host their users count (project.github.io is separate), so a
+    crawl of one user's pages does not spread to all others. IP addresses and names without a
+    registrable part (localhost, co.uk) are returned unchanged.
     """
     name = host_name(host)
     if is_address(name):
@@ -59,17 +59,14 @@ def _suffixes() -> PublicSuffixList:
 
 
 def base_url(host: str) -> str:
-    """A guess from the host alone."""
-    _, colon, port = host.rpartition(":")
-    plain = (colon and port.isdigit()) or is_loopback(host)
+    """The likely base URL of a host."""
+    plain = host_name(host) != host or is_loopback(host)
     return f"{'http' if plain else 'https'}://{host}/"
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host, with or without port, is this machine by its name alone."""
-    name, colon, port = host.rpartition(":")
-    if not colon or not port.isdigit():
-        name = host
+    name = host_name(host)
     if name == "localhost" or name.endswith(".localhost"):
         return True
     return is_address(name) and ipaddress.ip_address(name.strip("[]")).is_loopback

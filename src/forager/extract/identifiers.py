@@ -1,20 +1,19 @@
 """Identifiers of code as typed, and the qualified names of what a section defines.
 
-`asyncio.gather` is found as one word. It is an anchor in Sphinx; a method in rustdoc or javadoc has
-only its own name for an anchor, and the page's title says what it is a method of.
+`asyncio.gather` is found as one word. It is an anchor in Sphinx; the anchor of a method in rustdoc
+or javadoc is the bare name of the method, and the page's title names its type.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
 
 MAX_IDENTIFIERS = 1_000  # of one section
 MAX_LENGTH = 100
 _MAX_TEXT = 256 * 1024
 
-# Only what a plain word search would take apart. Every loop is bounded by what it may stand on.
+# Only words that a plain word search would split. All loops are possessive.
 _IDENTIFIER = re.compile(
     r"""
       (?<![\w-]) --? [A-Za-z][\w]*+ (?:-[\w]++)*+           # --no-verify, -Wall
@@ -30,19 +29,19 @@ _IDENTIFIER = re.compile(
     """,
     re.VERBOSE,
 )
-# what every identifier has, and few other words
+# in every identifier, and in few other words
 _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|\$<|[a-z0-9][A-Z]|\(\)")
-# Words that are worth a look: runs of plain ones, as prose is made of, are passed over in one go.
-# Nothing here goes back over what it has read, so that no text can cost more than its length.
+# Words that may be identifiers: runs of plain words, as in prose, are skipped in one step. Nothing
+# here backtracks, so that the cost is linear in the length of the text.
 _WORDS = re.compile(r"(?:[A-Za-z][a-z]*+[.,;:]?+\s++)*+(\S*+)\s*+")
 # a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
 # would otherwise be read again from each of them
 _LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")
 _PARTS = re.compile(r"\.|::|->|#")
 _PUNCTUATION = ".,;:!?`*\"'"
-_MAX_WORD = 200  # characters of a word that is remembered
+_MAX_WORD = 200  # characters of a cached word
 _MAX_KNOWN = 131_072
-_MAX_READ = 1_000  # of one that is looked at: what has no blanks for longer is no text
+_MAX_READ = 1_000  # characters of a word that are read: longer words are not text
 
 
 def identifier_lexemes(markdown: str) -> list[str]:
@@ -58,7 +57,7 @@ def identifier_lexemes(markdown: str) -> list[str]:
 
 
 class _Known(dict[str, tuple[str, ...]]):
-    """The lexemes of every word met so far: a site's pages repeat their words."""
+    """Cache of the lexemes of words: the pages of a site repeat their words."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         lexemes = _lexemes_of(word[:_MAX_READ])
@@ -73,7 +72,7 @@ _known = _Known()
 
 
 def _lexemes_of(word: str) -> tuple[str, ...]:
-    """The lexemes of all identifiers in what stands between two blanks."""
+    """The lexemes of all identifiers in a text without blanks."""
     bare = word.strip(_PUNCTUATION)
     if bare.isalpha() and bare[1:].islower():  # a word of prose, as most are
         return ()
@@ -129,36 +128,32 @@ _ARGUMENTS = re.compile(r"<[^<>]{0,200}>")
 _SEPARATORS = re.compile(r"(\.|::)")
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """The type or module that a page is about; empty where it does not say."""
+def container_of(title: str | None, heading: str, lead: str = "") -> str:
+    """The type or module that a page documents; empty where the page does not name one.
 
-    path: str = ""
-
-
-def container_of(title: str | None, heading: str, lead: str = "") -> Container:
-    """What a page is about, by its title, its first heading and the text before that."""
+    It is in the page's title or its first heading; the text before that names its package.
+    """
     if found := _RUST_TITLE.match(title or ""):
-        return Container(f"{found[2]}::{found[1]}")
+        return f"{found[2]}::{found[1]}"
     if not (found := _TYPE.match(heading[:_MAX_HEADING_READ])):
-        return Container()
+        return ""
     package = _PACKAGE.search(lead[:_MAX_HEADING_READ])
     qualified = package and "." not in found[1] and "::" not in found[1]
-    return Container(f"{package[1]}.{found[1]}" if package and qualified else found[1])
+    return f"{package[1]}.{found[1]}" if package and qualified else found[1]
 
 
-def qualified_names(container: Container, heading: str, anchor: str | None) -> list[str]:
-    """The names of what a section defines, longest first; none where it defines nothing."""
+def qualified_names(container: str, heading: str, anchor: str | None) -> list[str]:
+    """The names that a section defines, longest first; none where it defines nothing."""
     found: dict[str, None] = {}
     for path in _paths(container, heading[:_MAX_HEADING_READ], (anchor or "")[:_MAX_HEADING_READ]):
         found.update(dict.fromkeys(_suffixes(path)))
     return list(found)[:_MAX_NAMES]
 
 
-def _paths(container: Container, heading: str, anchor: str) -> list[str]:
+def _paths(container: str, heading: str, anchor: str) -> list[str]:
     paths = []
     if member := _member(container, heading, anchor):
-        paths.append(f"{container.path}{member}")
+        paths.append(f"{container}{member}")
     elif found := _QUALIFIED.fullmatch(anchor) or _ROLE.fullmatch(anchor):
         paths.append(found[1].removeprefix("c."))
     if "::" in heading and (found := _QUALIFIED.search(_without_arguments(heading))):
@@ -166,21 +161,21 @@ def _paths(container: Container, heading: str, anchor: str) -> list[str]:
     return paths
 
 
-def _member(container: Container, heading: str, anchor: str) -> str | None:
-    """The name of a member of the page's type, after the sign that joins it to that."""
-    if not container.path:
+def _member(container: str, heading: str, anchor: str) -> str | None:
+    """The name of a member of the page's type, with the separator before it."""
+    if not container:
         return None
     if found := _RUST_MEMBER.fullmatch(anchor):
         return f"::{found[1]}"
     if found := _JAVA_MEMBER.fullmatch(anchor):
         is_constructor = found[1][0] in "<%"
-        return f".{container.path.rpartition('.')[2] if is_constructor else found[1]}"
+        return f".{container.rpartition('.')[2] if is_constructor else found[1]}"
     is_field = anchor == heading and re.fullmatch(_NAME, anchor) is not None
     return f".{anchor}" if is_field else None
 
 
 def _without_arguments(heading: str) -> str:
-    """A C++ or Rust name without what stands in angle brackets."""
+    """A C++ or Rust name without the arguments in angle brackets."""
     for _ in range(3):
         heading = _ARGUMENTS.sub("", heading)
     return heading

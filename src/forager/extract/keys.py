@@ -1,4 +1,4 @@
-"""Hashes under which a normalised URL is stored and remembered."""
+"""Hashes of normalized URLs: keys in the database and in memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ KEY_LENGTH = 16
 
 
 def url_hash(url: str) -> bytes:
-    """SHA-256 of a normalised URL."""
-    # a URL that was never normalised may hold a lone surrogate; it still gets a hash
+    """SHA-256 of a normalized URL."""
+    # a URL that was not normalized may have a lone surrogate; it still gets a hash
     return sha256(url.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -19,5 +19,5 @@ def url_key(url: str) -> bytes:
 
 
 def key_fingerprint(key: bytes) -> int:
-    """The first 64 bits of the hash: what memory keeps of a known URL."""
+    """The first 64 bits of the hash, which are kept in memory for a known URL."""
     return int.from_bytes(key[:8], "big")

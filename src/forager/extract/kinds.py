@@ -1,4 +1,4 @@
-"""What a body is: by its Content-Type, and by its first bytes where that says too little."""
+"""The kind of a body: by its Content-Type, and by its first bytes if that is not specific."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ContentKind(StrEnum):
     XHTML = "xhtml"
     MARKDOWN = "markdown"
     PLAIN = "plain"
-    OTHER = "other"  # PDF, images, archives, feeds: nothing to read here
+    OTHER = "other"  # PDF, images, archives, feeds: not extracted
 
 
 _BY_TYPE = {
@@ -23,7 +23,7 @@ _BY_TYPE = {
     "text/x-markdown": ContentKind.MARKDOWN,
     "text/plain": ContentKind.PLAIN,
 }
-# types that servers send when they do not know
+# types that servers send for unknown files
 _UNKNOWN = frozenset({"", "application/octet-stream", "application/unknown", "unknown/unknown"})
 _XML = frozenset({"text/xml", "application/xml"})
 _MAGIC = (
@@ -39,13 +39,13 @@ _MAGIC = (
     b"wOFF",
     b"wOF2",
 )
-# what was taken for a comment stays one: a few dozen could otherwise be divided in too many ways
+# possessive: a few dozen comments could otherwise be matched in too many ways
 _HTML_START = re.compile(
     rb"(?:\xef\xbb\xbf)?+\s*+(?><!--.*?-->\s*+)*+"
     rb"<(?:!doctype\s+html|html|head|body|title|meta|script)\b",
     re.IGNORECASE | re.DOTALL,
 )
-# control characters that no text holds; NUL is left out for UTF-16 with a byte order mark
+# control characters that are not in text; UTF-16 with a byte order mark is not checked
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKDOWN_PATH = re.compile(r"(?:\.(?:md|mdx|markdown)|/llms(?:-full)?\.txt)$", re.IGNORECASE)
 
@@ -56,7 +56,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def kind_of(body: bytes, content_type: str | None, url: str) -> ContentKind:
-    """What the body is, whatever the server says: binary data under a text type is OTHER."""
+    """The kind of a body; binary data under a text type is OTHER."""
     head = body[:_SNIFF_BYTES]
     if head.startswith(_MAGIC):
         return ContentKind.OTHER

@@ -19,12 +19,10 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinkSet:
-    """The links of a page, and how many are not among them because of what."""
+    """The links of a page, without those that cannot be crawled."""
 
     links: tuple[Link, ...] = ()
-    invalid: int = 0
-    too_long: int = 0
-    dropped: int = 0  # not looked at, beyond MAX_LINKS
+    dropped: int = 0  # links beyond MAX_LINKS, which were not read
 
 
 NO_LINKS = LinkSet()
@@ -37,7 +35,7 @@ _NOT_PAGES = ("javascript:", "mailto:", "tel:", "data:", "sms:", "blob:", "about
 
 
 def add_href(hrefs: Hrefs, href: str | None, rel: str | None = None) -> None:
-    """Note one link. A URL linked both ways may be followed."""
+    """Add one link. A URL that is linked with and without nofollow may be followed."""
     if href is None:
         return
     path, mark, _ = href.partition("#")
@@ -60,22 +58,19 @@ def is_page_link(attributes: Mapping[str, str | None]) -> bool:
 
 
 def resolve_links(hrefs: Hrefs, resolver: Resolver, page: str) -> LinkSet:
-    """Resolve every link once; links to the page itself are none."""
+    """Resolve every link once; links to the page itself do not count."""
     found: dict[NormalisedUrl, bool] = {}
-    invalid = too_long = looked_at = 0
-    for href, nofollow in hrefs.items():
+    dropped = 0
+    for index, (href, nofollow) in enumerate(hrefs.items()):
         if len(found) >= MAX_LINKS:
+            dropped = len(hrefs) - index
             break
-        looked_at += 1
-        url = resolver.resolve(href) if not href.startswith(_NOT_PAGES) else Refusal.SCHEME
-        if not isinstance(url, Refusal):
-            found[url] = nofollow and found.get(url, True)
-        elif url is not Refusal.SCHEME:
-            invalid += url is Refusal.INVALID
-            too_long += url is Refusal.TOO_LONG
+        if not href.startswith(_NOT_PAGES):
+            url = resolver.resolve(href)
+            if not isinstance(url, Refusal):
+                found[url] = nofollow and found.get(url, True)
     found.pop(NormalisedUrl(page), None)
-    links = tuple(map(Link, found.keys(), found.values()))
-    return LinkSet(links, invalid, too_long, len(hrefs) - looked_at)
+    return LinkSet(tuple(map(Link, found.keys(), found.values())), dropped)
 
 
 # --- links in markdown and plain text -------------------------------------------------------
@@ -95,7 +90,7 @@ _FENCE = re.compile(r"^[ ]{0,3}(```+|~~~+).*?(?:^[ ]{0,3}\1|\Z)", re.MULTILINE |
 
 
 def links_in_text(text: str, resolver: Resolver, page: str) -> LinkSet:
-    """The links of a markdown or plain text page; what stands in fenced code is no link."""
+    """The links of a markdown or plain text page, without those in fenced code."""
     hrefs: Hrefs = {}
     for href in _hrefs_in_text(_FENCE.sub("", text)):
         add_href(hrefs, href)

@@ -1,8 +1,8 @@
-"""Keeps markup away from the parser that would cost it minutes.
+"""Cuts markup that would cost the parser minutes.
 
-The parser's time grows with the square of the attributes of one element, and with the elements
-that are open times the tags that come while they are. This catches the plain attacks cheaply; what
-slips through meets the time limit of the process that extracts.
+The parser's time grows with the square of the attributes of one element, and with the number of
+open elements times the tags inside them. This catches simple attacks cheaply; other markup meets
+the time limit of the extraction process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ MAX_NESTING = 5_000
 MAX_TAG_LENGTH = 65_536
 MAX_ATTRIBUTES = 2_000
 # elements open at each tag, summed up: this many take the parser a second or two
-MAX_LOOKS = 500_000_000
-# that many cost a tenth of a second, were each in the one before: not worth a second look
+MAX_SEARCHED = 500_000_000
+# this many nested tags cost a tenth of a second: no further check is needed
 _FEW_TAGS = 10_000
 
-# At each of these the parser looks up through all open elements for a `<p>` to close. Other
-# elements nest at no cost, and real pages leave thousands of them open (`<path/>`, `<input>`).
+# At each of these the parser searches all open elements for a `<p>` to close. Other elements nest
+# at no cost, and real pages leave thousands of them open (`<path/>`, `<input>`).
 _BLOCK = re.compile(
     rb"<(/?)(?:address|article|aside|blockquote|center|details|dialog|dir|div|dl|fieldset"
     rb"|figcaption|figure|footer|form|header|hgroup|main|menu|nav|ol|search|section|summary|ul)"
@@ -32,20 +32,23 @@ _QUOTED = re.compile(rb"\"[^\"]*\"|'[^']*'")
 
 
 def cut_hostile_markup(text: str) -> tuple[str, str | None]:
-    """The text up to where it would hurt the parser, and why it was cut there, if it was."""
+    """The text before hostile markup, and why it was cut, if it was."""
     source, reason = cut_hostile_source(text.encode("utf-8", "surrogatepass"))
     return (text if reason is None else source.decode("utf-8", "surrogatepass")), reason
 
 
 def cut_hostile_source(source: bytes) -> tuple[bytes, str | None]:
-    """The same for UTF-8, in which a page is searched much faster than as text."""
+    """The same for UTF-8, which is searched much faster than text."""
     end, reason = len(source), None
     # counting is most of what this costs on a harmless page, so it is done once
     if (tags := source.count(b"<")) > _FEW_TAGS:
         opening = tags - source.count(b"</")
         if 2 * opening - tags > MAX_NESTING and (deep := _too_deep(source)):
             end, reason = deep, f"elements nested deeper than {MAX_NESTING}"
-        if tags * opening > MAX_LOOKS and (costly := _too_many_looks(source, end)) is not None:
+        if (
+            tags * opening > MAX_SEARCHED
+            and (costly := _too_many_searches(source, end)) is not None
+        ):
             end, reason = costly, "too many tags inside of too many open elements"
     if (crowded := _too_many_attributes(source, end)) is not None:
         end, reason = crowded, f"an element with more than {MAX_ATTRIBUTES} attributes"
@@ -62,20 +65,20 @@ def _too_deep(source: bytes) -> int | None:
 
 
 _ANY_TAG = re.compile(rb"<(/?)([a-z][^\s/<>]*+)[^<>]*+>", re.IGNORECASE)
-# elements that nobody has to close: they are closed by the next one, or have no content at all
+# elements without a required end tag: the next one closes them, or they have no content
 _CLOSED_BY_ITSELF = frozenset(
     b"area base body br caption col colgroup dd dt embed head hr html img input li link meta"
     b" optgroup option p param rp rt source tbody td tfoot th thead tr track wbr".split()
 )
 
 
-def _too_many_looks(source: bytes, end: int) -> int | None:
-    """Where the parser, at many a tag, would have looked up through too many open elements."""
+def _too_many_searches(source: bytes, end: int) -> int | None:
+    """The position at which the parser would have searched too many open elements."""
     opened: Counter[bytes] = Counter()
-    depth = looks = 0
+    depth = searched = 0
     for tag in _ANY_TAG.finditer(source, 0, end):
-        looks += depth
-        if looks > MAX_LOOKS:
+        searched += depth
+        if searched > MAX_SEARCHED:
             return tag.start()
         change = _change(tag, opened)
         opened[tag[2].lower()] += change
@@ -84,7 +87,7 @@ def _too_many_looks(source: bytes, end: int) -> int | None:
 
 
 def _change(tag: re.Match[bytes], opened: Counter[bytes]) -> int:
-    """How many more elements are open after a tag; what closes nothing changes nothing."""
+    """The change of the number of open elements by a tag."""
     name = tag[2].lower()
     if name in _CLOSED_BY_ITSELF:
         return 0
@@ -103,10 +106,10 @@ def _too_many_attributes(source: bytes, end: int) -> int | None:
 
 
 def _long_gaps(source: bytes, end: int) -> Iterator[tuple[int, int]]:
-    """Where no tag ends for longer than a tag should be."""
+    """Ranges longer than the longest tag in which no tag ends."""
     start = 0
     while end - start > MAX_TAG_LENGTH:
-        # backwards from as far as a tag may reach: a few looks for a whole page
+        # backwards from the longest possible tag: few searches for a whole page
         last = source.rfind(b">", start, start + MAX_TAG_LENGTH)
         if last < 0:
             last = source.find(b">", start + MAX_TAG_LENGTH, end)

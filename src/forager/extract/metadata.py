@@ -1,7 +1,7 @@
-"""What a page says about itself: title, language, canonical URL, refresh, robots; and its links.
+"""Metadata of a page: title, language, canonical URL, refresh, robots; and its links.
 
-The elements that say it are collected in one walk of the tree. The language of a text that does
-not name it is found by its script, else by its commonest words.
+The elements are collected in one walk of the tree. An undeclared language is detected by the
+script of the text, else by its most common words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_TITLE_LENGTH = 512
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """`<meta http-equiv=refresh>` that leads to another page, after so many seconds."""
+    """`<meta http-equiv=refresh>` that leads to another page, after a delay in seconds."""
 
     url: NormalisedUrl
     delay: float
@@ -61,7 +61,7 @@ def language_of(elements: Elements) -> str | None:
 
 
 def canonical_of(hrefs: Iterable[str], resolver: Resolver) -> NormalisedUrl | None:
-    """The canonical URL, unless several are named: then none of them can be trusted."""
+    """The canonical URL; None if there are several."""
     urls = {url for url in map(resolver.resolve, hrefs) if not isinstance(url, Refusal)}
     return urls.pop() if len(urls) == 1 else None
 
@@ -85,7 +85,7 @@ _REFRESH = re.compile(
 
 
 def refresh_of(elements: Elements, resolver: Resolver, page: str) -> Refresh | None:
-    """Where the page sends its readers; a page that only reloads itself sends them nowhere."""
+    """The page that a refresh leads to; None for a page that only reloads itself."""
     for content in _metas_called(elements, "http-equiv", "refresh"):
         parts = _REFRESH.fullmatch(content.strip())
         target = (parts[2] or parts[3] or parts[4] or "").strip() if parts else ""
@@ -96,7 +96,7 @@ def refresh_of(elements: Elements, resolver: Resolver, page: str) -> Refresh | N
 
 
 def meta_robots(elements: Elements, agent: str) -> Directives:
-    """The directives of all meta elements together."""
+    """The combined directives of all meta elements."""
     result = ALLOW_ALL
     for meta in elements.metas:
         result |= meta_directives(meta.get("name") or "", meta.get("content") or "", agent)
@@ -116,7 +116,7 @@ _INTERESTING = (
     "a[href], area[href], iframe[src], frame[src], link[href], base[href],"
     " meta[content], title, h1, noscript, noframes, script[src]"
 )
-_MAX_KEPT = 100  # of the kinds of which a real page has a few
+_MAX_KEPT = 100  # elements of one kind of which a real page has a few
 _MAX_HEADING = 200
 
 Attributes = Mapping[str, str | None]
@@ -125,7 +125,7 @@ _Kept = TypeVar("_Kept")
 
 @dataclass(slots=True)
 class Elements:
-    """What `collect_elements` found; nothing is resolved yet, since `<base>` may come late."""
+    """The result of `collect_elements`; no URL is resolved yet, since `<base>` may come late."""
 
     hrefs: Hrefs = field(default_factory=dict)
     base: str | None = None
@@ -163,7 +163,7 @@ def _collect_rare(found: Elements, tag: str, node: LexborNode) -> None:
     elif tag == "meta":
         _keep(found.metas, node.attributes)
     elif tag == "title":
-        # pictures have titles too
+        # SVG images have titles too
         if found.title is None and node.parent is not None and node.parent.tag != "svg":
             found.title = node
     elif tag == "base":
@@ -180,7 +180,7 @@ def _collect_rare(found: Elements, tag: str, node: LexborNode) -> None:
 
 
 def _collect_noframes(found: Elements, node: LexborNode) -> None:
-    """The links of a page for browsers without frames, which the parser takes for text."""
+    """Add the links for browsers without frames, which are text to the parser."""
     for link in LexborHTMLParser(node.text()).css("a[href]"):
         add_href(found.hrefs, link.attributes["href"], link.attributes.get("rel"))
 
@@ -248,9 +248,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def detect_language(markdown: str) -> str | None:
-    """A two-letter tag, or None where the text is too short or too mixed to tell."""
+    """A two-letter tag, or None if the text is too short or too mixed."""
     text = markdown[:_MAX_TEXT]
-    if text.count(" the ") >= _SURELY_ENGLISH:  # most pages, without looking any closer
+    if text.count(" the ") >= _SURELY_ENGLISH:  # a shortcut for most pages
         return "en"
     text = _NOISE.sub(" ", text)
     return _by_script(text) or _by_words(_WORD.findall(text.lower()))

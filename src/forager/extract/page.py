@@ -1,4 +1,4 @@
-"""One page in, everything the crawl needs to know about it out."""
+"""The facts of a page that a crawl needs: title, links, directives, whether it is an error."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from forager.errors import InvalidInput
-from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript
-from forager.extract.decode import Decoded, EncodingSource, decode
+from forager.extract.content.state import MAX_TEXT_OF_SHELL, needs_javascript, state_html
+from forager.extract.decode import Decoded, decode
 from forager.extract.directives import ALLOW_ALL, DEFAULT_AGENT, Directives, header_directives
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.links import NO_LINKS, LinkSet, links_in_text, resolve_links
@@ -36,12 +36,11 @@ Headers = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class PageFacts:
-    """What one response says. Everything cut short says so in `truncated`."""
+    """The facts of one response. `truncated` names everything that was cut short."""
 
     url: NormalisedUrl
     kind: ContentKind
     encoding: str | None = None
-    encoding_source: EncodingSource | None = None
     damaged: bool = False  # bytes that are not valid in the encoding were replaced
     title: str | None = None
     language: str | None = None
@@ -71,7 +70,7 @@ def extract_page(
 def read_page(
     body: bytes, url: str, content_type: str | None, headers: Headers, agent: str
 ) -> tuple[PageFacts, LexborHTMLParser | str | None]:
-    """The facts, and what they were read from: the tree without scripts, the text, or nothing."""
+    """The facts, and the content they were read from: the tree without scripts, or the text."""
     page = normalise(url)
     if isinstance(page, Refusal):
         raise InvalidInput(f"cannot extract from {url!r}: {page.value}")
@@ -109,7 +108,6 @@ def _read_text(facts: PageFacts, decoded: Decoded) -> PageFacts:
     return replace(
         facts,
         encoding=decoded.encoding,
-        encoding_source=decoded.source,
         damaged=decoded.damaged,
         title=title,
         outlinks=outlinks,
@@ -145,7 +143,6 @@ def _read_html(
         url=facts.url,
         kind=facts.kind,
         encoding=decoded.encoding,
-        encoding_source=decoded.source,
         damaged=decoded.damaged,
         title=title,
         language=language_of(elements),
@@ -165,16 +162,14 @@ def _read_html(
 
 
 def _state_tree(page: str) -> LexborHTMLParser | None:
-    """What the scripts of a page without text would show, if the page carries that."""
+    """The content that the scripts of a page without text would show, if it has their state."""
     if not any(marker in page for marker in MARKERS):
         return None
-    from forager.extract.content.state import state_html
-
     html = state_html(page)
     return _parsed(f"<main>{cut_hostile_markup(html)[0]}</main>") if _TEXT.search(html) else None
 
 
-# what pages hold whose framework sends its state along
+# in pages whose framework sends its state along
 MARKERS = ("self.__next_f", "__NEXT_DATA__", "__NUXT_DATA__")
 _TEXT = re.compile(r">[^<]{40}")
 
@@ -183,7 +178,7 @@ def _parsed(text: str) -> LexborHTMLParser:
     try:
         return LexborHTMLParser(text)
     except SelectolaxError as error:
-        # every text is HTML: there is nothing but memory that the parser can be short of
+        # every text is HTML: only a lack of memory makes the parser fail
         raise MemoryError("the parser got no more memory") from error
 
 
@@ -211,7 +206,7 @@ _BLANKS = b" \t\n\r\f\v"
 
 
 def _weigh(title: str | None, visible: str) -> tuple[int, bytes | None]:
-    """How many characters a reader sees, and a hash of them and the title.
+    """The number of visible characters, and a hash of them and the title.
 
     Blanks count for neither, so that markup, nonces and line breaks do not make a page a new one.
     """
@@ -224,11 +219,11 @@ def _weigh(title: str | None, visible: str) -> tuple[int, bytes | None]:
 
 
 def _truncated(title: bool, outlinks: LinkSet, markup: str | None) -> tuple[str, ...]:
-    said = []
+    notes = []
     if markup:
-        said.append(f"markup: {markup}")
+        notes.append(f"markup: {markup}")
     if title:
-        said.append("title: longer than its limit")
+        notes.append("title: longer than its limit")
     if outlinks.dropped:
-        said.append(f"links: {outlinks.dropped} beyond the limit were dropped")
-    return tuple(said)
+        notes.append(f"links: {outlinks.dropped} beyond the limit were dropped")
+    return tuple(notes)

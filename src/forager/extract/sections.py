@@ -19,8 +19,8 @@ class Section:
     """A heading with its text. Positions count from 0 in pre-order; the parent is a position."""
 
     heading: str
-    # 1 to 6 as the page says; 0 for what stands before the first heading; CONTINUED for text of
-    # the section above it (its parent, whose heading and anchor it repeats)
+    # 1 to 6 as on the page; 0 for text before the first heading; CONTINUED for text of the section
+    # above it (its parent, whose heading and anchor it repeats)
     level: int
     anchor: str | None
     content: str  # markdown, without the heading and without the sections inside
@@ -29,7 +29,7 @@ class Section:
 
 
 def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ...], bool]:
-    """The sections of a page's parts, and whether there were too many for each to be its own."""
+    """The sections of a page's parts, and whether parts were joined because there are too many."""
     sections: list[Section] = []
     path: list[tuple[Part, Section]] = []  # the sections around the next one
     for part in _join_beyond(parts):
@@ -50,7 +50,7 @@ def build_sections(parts: Sequence[Part], title: str) -> tuple[tuple[Section, ..
 
 
 def _leave(path: list[tuple[Part, Section]], part: Part) -> None:
-    """Drop the sections that do not hold the next one."""
+    """Drop the sections that do not contain the next one."""
     if part.continues is not None:
         while path and path[-1][0] is not part.continues:
             path.pop()
@@ -60,7 +60,7 @@ def _leave(path: list[tuple[Part, Section]], part: Part) -> None:
 
 
 def _continued(first: Section, pieces: list[str]) -> Iterator[Section]:
-    """The rest of a section that is too large: children of it, so that pre-order holds."""
+    """The further pieces of a section that is too large: its children, to keep pre-order."""
     for number, piece in enumerate(pieces[1:], start=1):
         position = first.position + number
         yield Section(first.heading, CONTINUED, first.anchor, piece, position, first.position)
@@ -102,7 +102,7 @@ _FENCE = re.compile(r"^[ >]*(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def split_markdown(markdown: str, max_bytes: int) -> list[str]:
-    """Pieces of at most so many bytes of UTF-8, cut between blocks, else lines, else characters."""
+    """Pieces of at most `max_bytes` of UTF-8, cut between blocks, else lines, else characters."""
     if len(markdown) * 4 <= max_bytes or len(markdown.encode()) <= max_bytes:
         return [markdown]
     pieces: list[str] = []
@@ -123,7 +123,7 @@ def _cut(markdown: str, room: int) -> list[str]:
     pieces = []
     start = 0
     while start < len(markdown):
-        # at most four bytes per character, so this many surely fit; then as many more as do
+        # as many characters as fit
         end = start + len(markdown[start : start + room].encode()[:room].decode(errors="ignore"))
         if end < len(markdown):
             end = _boundary(markdown, start, end)

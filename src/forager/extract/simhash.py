@@ -12,7 +12,7 @@ BITS = 64
 # a shorter text has too few features to be compared
 MIN_FEATURES = 16
 MAX_FEATURES = 256
-# what follows in a very long text does not count
+# the rest of a very long text does not count
 MAX_CHARACTERS = 400_000
 # Features are three words in a row. To be fast, only those count that begin with one of two
 # letters, which are the same ones in similar texts: about one in ten.
@@ -32,14 +32,9 @@ def simhash(text: str) -> int | None:
     shingles = set(map(crc32, _SHINGLES.findall(words)))
     if len(shingles) < MIN_FEATURES:
         return None
-    # of many features those with the smallest codes count, which are the same in similar texts
+    # the smallest codes of many, which are the same in similar texts
     few = sorted(shingles)[:MAX_FEATURES] if len(shingles) > MAX_FEATURES else shingles
     return _majority([code * _MIX & _LOW for code in few])
-
-
-def distance(one: int, other: int) -> int:
-    """In how many bits two hashes differ."""
-    return ((one ^ other) & _LOW).bit_count()
 
 
 def _majority(features: list[int]) -> int:

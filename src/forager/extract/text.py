@@ -1,11 +1,11 @@
-"""Text as PostgreSQL accepts it and as people read it."""
+"""Text that PostgreSQL accepts, and readable text."""
 
 from __future__ import annotations
 
 import re
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# what a terminal obeys, and nobody reads; lines and tabs are none of it
+# control characters that terminals interpret, without line breaks and tabs
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 
 
@@ -17,14 +17,14 @@ def scalar_values(text: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text without what PostgreSQL refuses: NUL and lone surrogates."""
+    """The text without NUL and lone surrogates, which PostgreSQL refuses."""
     if "\0" in text:
         text = text.replace("\0", "")
     return scalar_values(text)
 
 
 def readable(text: str) -> str:
-    """The text as PostgreSQL accepts it, with a space for every control character."""
+    """The storable text, with a space for every control character."""
     text = storable(text)
     return text if text.isprintable() else _CONTROL.sub(" ", text)
 

@@ -1,7 +1,7 @@
-"""URLs without end: what marks them, and the shapes by which the crawl can count them.
+"""Crawler traps: rules for single URLs, and shapes by which a crawl counts URLs.
 
-Nothing here counts or remembers. `find_trap` judges one URL by itself; calendars and filters that
-look harmless one by one are bounded by counting URLs of one `path_shape` or `query_shape`.
+`find_trap` checks one URL by itself. Calendars and filters whose URLs pass that check are bounded
+by counting URLs of one `path_shape` or `query_shape`.
 """
 
 from __future__ import annotations
@@ -23,34 +23,29 @@ class TrapRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """Which rule a URL broke, and how, in words."""
+    """The rule that a URL broke, and a description."""
 
     rule: TrapRule
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class TrapLimits:
-    max_segments: int = 20
-    max_parameters: int = 16
-    # the years a date may be in
-    earliest_year: int = 1900
-    years_ahead: int = 3
+MAX_SEGMENTS = 20
+MAX_PARAMETERS = 16
+# the years a date may be in
+EARLIEST_YEAR = 1900
+YEARS_AHEAD = 3
 
 
-DEFAULT_LIMITS = TrapLimits()
-
-
-def find_trap(url: str, today: date, limits: TrapLimits = DEFAULT_LIMITS) -> Trap | None:
+def find_trap(url: str, today: date) -> Trap | None:
     """The first rule that a normalised URL breaks, if any."""
     path, query = _path_and_query(url)
     segments = [segment for segment in path.split("/") if segment]
     return (
-        _deep(segments, limits)
+        _deep(segments)
         or _repeating(segments)
         or _session(path, query)
-        or _many_parameters(query, limits)
-        or _far_date(path, query, today, limits)
+        or _many_parameters(query)
+        or _far_date(path, query, today)
     )
 
 
@@ -65,10 +60,10 @@ _LONGEST_CYCLE = 4
 _MOST_OFTEN = 5
 
 
-def _deep(segments: list[str], limits: TrapLimits) -> Trap | None:
-    if len(segments) <= limits.max_segments:
+def _deep(segments: list[str]) -> Trap | None:
+    if len(segments) <= MAX_SEGMENTS:
         return None
-    return Trap(TrapRule.DEEP_PATH, f"{len(segments)} segments, more than {limits.max_segments}")
+    return Trap(TrapRule.DEEP_PATH, f"{len(segments)} segments, more than {MAX_SEGMENTS}")
 
 
 def _repeating(segments: list[str]) -> Trap | None:
@@ -139,11 +134,11 @@ def without_session(url: str) -> str:
 # --- queries and dates ----------------------------------------------------------------------
 
 
-def _many_parameters(query: str, limits: TrapLimits) -> Trap | None:
+def _many_parameters(query: str) -> Trap | None:
     count = query.count("&") + 1 if query else 0
-    if count <= limits.max_parameters:
+    if count <= MAX_PARAMETERS:
         return None
-    return Trap(TrapRule.MANY_PARAMETERS, f"{count} parameters, more than {limits.max_parameters}")
+    return Trap(TrapRule.MANY_PARAMETERS, f"{count} parameters, more than {MAX_PARAMETERS}")
 
 
 # /item/2055/10 may be the tenth page of an item: a year and a month are a date only on a calendar.
@@ -162,11 +157,11 @@ _DATE_IN_QUERY = re.compile(
 )
 
 
-def _far_date(path: str, query: str, today: date, limits: TrapLimits) -> Trap | None:
-    latest = today.year + limits.years_ahead
+def _far_date(path: str, query: str, today: date) -> Trap | None:
+    latest = today.year + YEARS_AHEAD
     for match in (_DATE_IN_PATH.search(path), query and _DATE_IN_QUERY.search(query)):
         year = int(match[match.lastindex or 0]) if match else today.year
-        if not limits.earliest_year <= year <= latest:
+        if not EARLIEST_YEAR <= year <= latest:
             return Trap(TrapRule.CALENDAR, f"a date in the year {year}")
     return None
 

@@ -10,7 +10,7 @@ from typing import NewType
 
 import ada_url
 
-from forager.extract.text import scalar_values
+from forager.extract.text import name_set, scalar_values
 
 MAX_URL_LENGTH = 4096
 # dots, blanks and fragments may vanish in parsing, so what is given may be longer than the result
@@ -171,7 +171,7 @@ class Resolver:
         self._directory = directory_of(base)
 
     def resolve(self, href: str) -> NormalisedUrl | Refusal:
-        """Exactly `normalise(href, base)`, many times faster for links met before."""
+        """The same as `normalise(href, base)`, many times faster for repeated links."""
         if len(href) > MAX_CACHED_LENGTH or not NEEDS_NO_PAGE.match(href):
             return normalise(href, self.base)
         return _resolve(self._origin, self._directory, href)
@@ -199,7 +199,7 @@ def _resolve(origin: str, directory: str, href: str) -> NormalisedUrl | Refusal:
 
 
 def explain_normalisation(url: str, base: str | None = None) -> list[str]:
-    """What `normalise` does to a URL, step by step, in words; the last line is the result."""
+    """Describe the steps of `normalise` for a URL; the last line is the result."""
     steps = _explain_parsing(url, base)
     result = normalise(url, base)
     if isinstance(result, Refusal):
@@ -235,46 +235,24 @@ _DESCRIPTIONS: tuple[Callable[[str], str], ...] = (
 
 
 _PREFIXES = (
-    "utm_",  # Google Analytics, and everybody after it
+    "utm_",  # Google Analytics and others
     "mtm_",  # Matomo
     "pk_",  # Piwik, as Matomo was called
     "hsa_",  # HubSpot ads
 )
 
-_NAMES = frozenset(
-    {
-        "gclid",  # Google Ads, and the next five
-        "gclsrc",
-        "dclid",
-        "gbraid",
-        "wbraid",
-        "gad_source",
-        "srsltid",  # Google Merchant Center
-        "_ga",  # Google Analytics across domains, and the next
-        "_gl",
-        "fbclid",  # Facebook
-        "msclkid",  # Microsoft Advertising
-        "yclid",  # Yandex, and the next two
-        "ymclid",
-        "_openstat",
-        "twclid",  # X
-        "ttclid",  # TikTok
-        "igshid",  # Instagram
-        "li_fat_id",  # LinkedIn
-        "epik",  # Pinterest
-        "rdt_cid",  # Reddit
-        "sccid",  # Snapchat
-        "mc_cid",  # Mailchimp, and the next
-        "mc_eid",
-        "_hsenc",  # HubSpot, and the next
-        "_hsmi",
-        "mkt_tok",  # Marketo
-        "vero_id",  # Vero
-        "oly_anon_id",  # Omeda, and the next
-        "oly_enc_id",
-        "wickedid",  # Wicked Reports
-        "irclickid",  # Impact
-    }
+_NAMES = name_set(
+    "gclid gclsrc dclid gbraid wbraid gad_source srsltid _ga _gl "  # Google
+    "fbclid igshid "  # Facebook, Instagram
+    "msclkid "  # Microsoft Advertising
+    "yclid ymclid _openstat "  # Yandex
+    "twclid ttclid li_fat_id "  # X, TikTok, LinkedIn
+    "epik rdt_cid sccid "  # Pinterest, Reddit, Snapchat
+    "mc_cid mc_eid "  # Mailchimp
+    "_hsenc _hsmi "  # HubSpot
+    "mkt_tok vero_id "  # Marketo, Vero
+    "oly_anon_id oly_enc_id "  # Omeda
+    "wickedid irclickid "  # Wicked Reports, Impact
 )
 
 

@@ -1,4 +1,4 @@
-"""Wildcard patterns that match in linear time, whatever a stranger writes into them."""
+"""Wildcard patterns that match in linear time, even hostile ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Wildcard:
         return cls((first, *filter(None, others[:-1]), others[-1]), anchored)
 
     def matches(self, text: str) -> bool:
-        # The leftmost place of each part leaves most room for the next, so there is nothing to
-        # go back to: every character of the text is looked at by one part only.
+        # The leftmost match of each part leaves most room for the next, so no backtracking is
+        # needed: every character of the text is compared with one part only.
         first, rest = self.parts[0], self.parts[1:]
         if not text.startswith(first):
             return False

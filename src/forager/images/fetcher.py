@@ -323,7 +323,7 @@ class Inspection:
         self._sandboxes = SandboxPool(MODULE, memory, limits, subject="image")
 
     async def inspect(self, data: bytes) -> Inspected:
-        answer, _ = await self._sandboxes.ask({}, data)
+        answer, _ = await self._sandboxes.request({}, data)
         if (refused := answer.get("refused", answer.get("error"))) is not None:
             raise GiveUp(str(refused), kind=ErrorKind.PARSE)
         return Inspected(

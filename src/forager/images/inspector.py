@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 # imported here: Pillow would otherwise load all decoders to find these two
 from PIL import AvifImagePlugin, Image, UnidentifiedImageError, WebPImagePlugin
 
-from forager.processes.serving import Answer, limit_memory, serve
+from forager.processes.serving import Response, limit_memory, serve
 
 # a photo of 50 megapixels takes 200 MB when decoded
 MAX_PIXELS = 50_000_000
@@ -120,7 +120,7 @@ def _words(error: Exception) -> str:
     return text or type(error).__name__
 
 
-def answer(_: dict[str, Any], body: bytes) -> Answer:
+def answer(_: dict[str, Any], body: bytes) -> Response:
     try:
         return inspect(body), []
     except Refused as refused:

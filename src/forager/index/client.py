@@ -16,6 +16,7 @@ from yarl import URL
 from forager.errors import InvalidInput
 from forager.hints import Hint, action
 from forager.index.kind import EngineBusy, EngineRefused, EngineUnavailable, IndexMissing
+from forager.settings import Settings
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -25,8 +26,8 @@ MAX_ANSWER = 64 * 1024 * 1024
 CHUNK = 64 * 1024
 TOO_MANY = 429
 NOT_FOUND = 404
-# not about what was asked: no entry, a block that is lifted again, too slow
-NOT_NOW = frozenset({401, 403, 408})
+# not caused by the request: access denied, a block that is lifted again, a timeout
+TEMPORARY = frozenset({401, 403, 408})
 SHOWN = 300
 MISSING = ("index_not_found_exception", "aliases_not_found_exception")
 
@@ -44,21 +45,26 @@ class EngineClient:
             else {}
         )
 
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        assert settings.opensearch_url is not None
+        return cls(settings.opensearch_url.get_secret_value())
+
     @property
     def address(self) -> str:
-        """Where it is, without the password."""
+        """The URL of the engine, without the password."""
         return str(self._base)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # a client whose closing is cancelled must not keep the closed session
+        # a client whose closing is canceled must not keep the closed session
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
@@ -79,10 +85,10 @@ class EngineClient:
                 headers=headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=limit, connect=CONNECT_LIMIT),
-            ) as answer:
-                return _understood(answer.status, await _read(answer), self.address)
+            ) as response:
+                return _parsed(response.status, await _read(response), self.address)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise _away(self.address, str(error) or type(error).__name__) from error
+            raise _unavailable(self.address, str(error) or type(error).__name__) from error
 
     def _opened(self) -> aiohttp.ClientSession:
         # opened by the first call: an unused engine costs nothing
@@ -93,26 +99,23 @@ class EngineClient:
     # --- indexes -------------------------------------------------------------------------------
 
     async def uuid_of(self, name: str) -> str | None:
-        """Which index this name means; one that was deleted and made again is another."""
+        """The UUID of an index; an index that was deleted and created again has another one."""
         try:
-            answer = await self.ask("GET", f"{quote(name)}/_settings")
+            response = await self.request("GET", f"{quote(name)}/_settings")
         except IndexMissing:
             return None
         try:
-            found = {key: str(said["settings"]["index"]["uuid"]) for key, said in answer.items()}
+            found = {key: str(it["settings"]["index"]["uuid"]) for key, it in response.items()}
         except (KeyError, TypeError) as error:
-            raise _away(self.address, f"it answers strangely: {error!r}") from None
+            raise _unavailable(self.address, f"it answers strangely: {error!r}") from None
         if not found:
-            raise _away(self.address, "it says nothing of an index")
+            raise _unavailable(self.address, "its response names no index")
         # another index may have this one's name as an alias
         return found.get(name)
 
-    async def put_template(self, name: str, template: dict[str, Any]) -> None:
-        await self.ask("PUT", f"_index_template/{name}", template)
-
     async def create(self, name: str) -> str:
-        """Make an index from its template, with an alias to write by; which one it is."""
-        await self.ask("PUT", name, {"aliases": {writing_alias(name): {}}})
+        """Create an index from its template, with an alias for writing; return its UUID."""
+        await self.request("PUT", name, {"aliases": {writing_alias(name): {}}})
         uuid = await self.uuid_of(name)
         if uuid is None:
             raise IndexMissing(f"{self.address} has not made the index {name}")
@@ -120,22 +123,22 @@ class EngineClient:
 
     async def delete(self, name: str) -> None:
         """Delete an index that may be gone already."""
-        await self.ask("DELETE", name, ignore_unavailable="true")
+        await self.request("DELETE", name, ignore_unavailable="true")
 
     async def refresh(self, name: str) -> None:
-        """Let searches see what was written."""
-        await self.ask("POST", f"{name}/_refresh")
+        """Make written entries visible to searches."""
+        await self.request("POST", f"{name}/_refresh")
 
     async def point(self, alias: str, name: str) -> None:
-        """Let an alias mean this index and no other, in one step."""
+        """Point an alias at this index and no other, in one step."""
         try:
-            meant = list(await self.ask("GET", f"_alias/{alias}"))
+            meant = list(await self.request("GET", f"_alias/{alias}"))
         except IndexMissing:
             meant = []
         if meant == [name]:
             return
         actions = [{"remove": {"index": each, "alias": alias}} for each in meant if each != name]
-        await self.ask(
+        await self.request(
             "POST",
             "_aliases",
             {"actions": [*actions, {"add": {"index": name, "alias": alias}}]},
@@ -161,50 +164,53 @@ def _checked(url: str) -> URL:
     return parsed
 
 
-async def _read(answer: aiohttp.ClientResponse) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in answer.content.iter_chunked(CHUNK):
-        size += len(part)
-        if size > MAX_ANSWER:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    body = bytearray()
+    async for part in response.content.iter_chunked(CHUNK):
+        body += part
+        if len(body) > MAX_ANSWER:
             raise EngineUnavailable("the answer of the search engine is too long")
-        parts.append(part)
-    return b"".join(parts)
+    return bytes(body)
 
 
-def _understood(status: int, body: bytes, address: str) -> dict[str, Any]:
+def _parsed(status: int, body: bytes, address: str) -> dict[str, Any]:
     try:
-        answer = orjson.loads(body)
+        response = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise _away(address, f"it answers {status}, and not in JSON") from None
-    if not isinstance(answer, dict):
-        raise _away(address, f"it answers {status} with something else than an object")
+        raise _unavailable(address, f"it answers {status}, and not in JSON") from None
+    if not isinstance(response, dict):
+        raise _unavailable(address, f"it answers {status} with something else than an object")
     if status < 300:
-        return answer
-    reason = _reason(answer)
-    if status == NOT_FOUND and _is_of_index(answer.get("error")):
+        return response
+    error = response.get("error")
+    reason = _reason(error)
+    if status == NOT_FOUND and _is_index_error(error):
         raise IndexMissing(f"the search engine at {address} does not have that: {reason}")
     if status == TOO_MANY:
         raise EngineBusy(f"the search engine at {address} is busy: {reason}")
-    if 400 <= status < 500 and status != NOT_FOUND and status not in NOT_NOW:
+    if is_refusal(status):
         raise EngineRefused(f"the search engine at {address} refuses: {reason}")
-    raise _away(address, f"{status} {reason}")
+    raise _unavailable(address, f"{status} {reason}")
 
 
-def _is_of_index(error: Any) -> bool:
-    """Whether the engine has said so itself, and not a gateway before it."""
+def is_refusal(status: int) -> bool:
+    """Whether the request itself is at fault, and would be refused again."""
+    return 400 <= status < 500 and status != NOT_FOUND and status not in TEMPORARY
+
+
+def _is_index_error(error: Any) -> bool:
+    """Whether the engine reports a missing index, rather than a gateway a missing page."""
     if isinstance(error, dict):
         return error.get("type") in MISSING
     return isinstance(error, str) and error.startswith("alias [")
 
 
-def _reason(answer: dict[str, Any]) -> str:
-    error = answer.get("error")
+def _reason(error: Any) -> str:
     text = error.get("reason") or error.get("type") if isinstance(error, dict) else error
     return str(text or "no reason given")[:SHOWN]
 
 
-def _away(address: str, reason: str) -> EngineUnavailable:
+def _unavailable(address: str, reason: str) -> EngineUnavailable:
     return EngineUnavailable(
         f"the search engine at {address} does not answer: {reason}",
         hint=Hint("Check FORAGER_OPENSEARCH_URL, or run {}.", action("doctor")),

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from forager.db.cursor import LARGEST_ID
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage
 from forager.index import store
@@ -28,17 +29,15 @@ if TYPE_CHECKING:
 
 log = get_logger("search")
 
-# for all questions of a search together; less than PostgreSQL lets a transaction wait
+# seconds for all requests of a search together; less than PostgreSQL lets a transaction wait
 ANSWER_LIMIT = 4.0
-REST = 5.0
-# of the numbers that PostgreSQL knows
-LARGEST = 2**63 - 1
-# all that is read of an answer; what would be empty is left out
-ANSWER = "timed_out,_shards.failed,hits.hits.fields"
+COOLDOWN = 5.0
+# everything that is read of a response; members that would be empty are left out
+RESPONSE_FIELDS = "timed_out,_shards.failed,hits.hits.fields"
 
-AWAY = "The search engine does not answer: PostgreSQL has answered instead."
+UNAVAILABLE = "The search engine does not answer: PostgreSQL has answered instead."
 REFUSED = "The search engine does not take this search: PostgreSQL has answered instead."
-GONE = (
+LOST = (
     "The search engine has lost the index: PostgreSQL has answered instead."
     " `forager search reindex` rebuilds it."
 )
@@ -52,85 +51,79 @@ class Engine:
         self._outage = Outage(
             log, "the search engine does not answer, PostgreSQL does", said_every=math.inf
         )
-        self._rests_until = 0.0
+        self._cooldown_until = 0.0
 
     @property
-    def trouble(self) -> str | None:
-        """What to say of it while it is not asked."""
-        return AWAY if time.monotonic() < self._rests_until else None
+    def note(self) -> str | None:
+        """Why searches bypass the engine, if they do."""
+        return UNAVAILABLE if time.monotonic() < self._cooldown_until else None
 
-    async def find(
-        self, index: str, question: dict[str, Any], fields: Sequence[str], *, limit: float
+    async def search(
+        self, index: str, body: dict[str, Any], fields: Sequence[str], *, limit: float
     ) -> list[tuple[int, ...]]:
         try:
             if limit <= 0:
                 raise EngineUnavailable("the search engine is too slow")
-            answer = await self._client.ask(
-                "POST", f"{index}/_search", question, limit=limit, filter_path=ANSWER
+            response = await self._client.request(
+                "POST", f"{index}/_search", body, limit=limit, filter_path=RESPONSE_FIELDS
             )
-            found = _numbers(answer, fields)
+            found = _numbers(response, fields)
         except (EngineRefused, IndexMissing) as error:
-            # it answers: other searches may work
+            # the engine is reachable: other searches may work
             log.info("the search engine cannot answer a search", reason=error.message)
             raise
         except EngineUnavailable as error:
-            self._fail(error)
+            self._outage.note(error)
+            self._cooldown_until = time.monotonic() + COOLDOWN
             raise
         self._outage.over()
         return found
 
-    def _fail(self, error: EngineUnavailable) -> None:
-        self._outage.note(error)
-        self._rests_until = time.monotonic() + REST
 
+@dataclass(slots=True)
+class View:
+    """An index for one search, and the rows of which it may not have the current state."""
 
-class Inquiry:
-    """All that one search asks; how long it waits for answers is limited as a whole."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._left = ANSWER_LIMIT
+    engine: Engine
+    index: str
+    unsent: tuple[int, ...] = ()
+    # the time that is left for requests
+    seconds: float = ANSWER_LIMIT
 
     async def find(
-        self, index: str, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
+        self, query: dict[str, Any], fields: Sequence[str], *, start: int, size: int
     ) -> list[tuple[int, ...]]:
         """The numbers in these fields of the best entries, in their order."""
         began = time.monotonic()
+        body = {
+            "query": query,
+            "from": start,
+            "size": size,
+            "_source": False,
+            "stored_fields": "_none_",
+            "docvalue_fields": list(fields),
+            "track_total_hits": False,
+        }
         try:
-            question = _question(query, fields, start, size)
-            return await self._engine.find(index, question, fields, limit=self._left)
+            return await self.engine.search(self.index, body, fields, limit=self.seconds)
         finally:
-            self._left -= time.monotonic() - began
+            self.seconds -= time.monotonic() - began
 
 
 def note_of(error: EngineUnavailable) -> str:
-    """The note for a caller that gets the answer of PostgreSQL because of this error."""
+    """The note for a caller who gets the answer of PostgreSQL because of this error."""
     if isinstance(error, IndexMissing):
-        return GONE
-    return REFUSED if isinstance(error, EngineRefused) else AWAY
+        return LOST
+    return REFUSED if isinstance(error, EngineRefused) else UNAVAILABLE
 
 
-def _question(
-    query: dict[str, Any], fields: Sequence[str], start: int, size: int
-) -> dict[str, Any]:
-    return {
-        "query": query,
-        "from": start,
-        "size": size,
-        "_source": False,
-        "stored_fields": "_none_",
-        "docvalue_fields": list(fields),
-        "track_total_hits": False,
-    }
-
-
-def _numbers(answer: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, ...]]:
+def _numbers(response: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, ...]]:
     try:
-        if answer["timed_out"] or answer["_shards"]["failed"]:
+        if response["timed_out"] or response["_shards"]["failed"]:
             raise EngineUnavailable("the search engine has answered from a part of the index only")
         return [
             tuple(_number(hit["fields"][field][0]) for field in fields)
-            for hit in answer.get("hits", {}).get("hits", ())
+            for hit in response.get("hits", {}).get("hits", ())
         ]
     except (KeyError, TypeError, IndexError, ArithmeticError, ValueError, AttributeError) as error:
         raise EngineUnavailable(f"the search engine answers strangely: {error!r}") from None
@@ -138,7 +131,7 @@ def _numbers(answer: dict[str, Any], fields: Sequence[str]) -> list[tuple[int, .
 
 def _number(value: Any) -> int:
     number = int(value)
-    if not 0 <= number <= LARGEST:
+    if not 0 <= number <= LARGEST_ID:
         raise ValueError("a number that no row has")
     return number
 
@@ -151,13 +144,12 @@ async def open_engine(settings: Settings) -> AsyncIterator[Engine | None]:
         return
     from forager.index.client import EngineClient
 
-    assert settings.opensearch_url is not None
-    async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
+    async with EngineClient.of(settings) as client:
         yield Engine(client)
 
 
 # unsent rows that PostgreSQL searches beside the engine; with more, it searches all
-MAX_UNTOLD = 2_000
+MAX_UNSENT = 2_000
 
 NOT_COMPLETE = (
     "The search index is not complete: PostgreSQL has answered instead."
@@ -170,38 +162,22 @@ OTHER_LAYOUT = (
 BEHIND = "The search index has much to catch up with: PostgreSQL has answered instead."
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """An index to ask, and the rows that it may not know as they are."""
+async def choose(connection: Connection, engine: Engine | None, kind: str) -> View | str | None:
+    """The index that answers, or a note why PostgreSQL does; None without an engine.
 
-    engine: Inquiry
-    index: str
-    untold: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The index that answers, or a note why PostgreSQL does."""
-
-    view: View | None = None
-    note: str | None = None
-
-
-async def choose(connection: Connection, engine: Engine | None, kind: str) -> Choice:
-    """Decide before the query, so that the engine knows all later changes."""
+    Decided before the query, so that the engine knows all later changes.
+    """
     if engine is None:
-        return Choice()
-    if engine.trouble is not None:
-        return Choice(note=engine.trouble)
+        return None
+    if engine.note is not None:
+        return engine.note
     state = await store.select_index(connection, kind)
     if state is None or state.name is None or not state.is_complete:
-        return Choice(note=NOT_COMPLETE)
+        return NOT_COMPLETE
     if state.layout != LAYOUT:
-        return Choice(note=OTHER_LAYOUT)
-    untold = await outbox.select_unsent(connection, kind, MAX_UNTOLD + 1)
-    if len(untold) > MAX_UNTOLD:
-        return Choice(note=BEHIND)
-    return Choice(View(Inquiry(engine), state.name, tuple(set(untold))))
+        return OTHER_LAYOUT
+    unsent = await outbox.select_unsent(connection, kind, MAX_UNSENT + 1)
+    return BEHIND if len(unsent) > MAX_UNSENT else View(engine, state.name, tuple(set(unsent)))
 
 
 Answer = TypeVar("Answer")
@@ -215,29 +191,29 @@ async def answer(
     *,
     is_last: bool,
 ) -> tuple[Answer, str | None]:
-    """The answer of a search with the engine, or else PostgreSQL's and why.
+    """The answer of a search with the engine, or else PostgreSQL's with a note that says why.
 
-    If the index is gone, another one may have taken its place: unless this attempt `is_last`, that
-    is raised.
+    If the index is gone, another one may have replaced it: IndexMissing is raised, unless this
+    attempt `is_last`.
     """
-    choice = await choose(connection, engine, kind)
-    trouble = choice.note
-    if choice.view is not None:
+    chosen = await choose(connection, engine, kind)
+    if isinstance(chosen, View):
         try:
-            answered = await search(choice.view)
+            answered = await search(chosen)
             SEARCHES.add(kind, "opensearch")
             return answered, None
         except EngineUnavailable as error:
             if isinstance(error, IndexMissing) and not is_last:
                 raise
-            trouble = note_of(error)
+            chosen = note_of(error)
     answered = await search(None)
-    SEARCHES.add(kind, "postgres" if trouble is None else "fallback")
-    return answered, trouble
+    SEARCHES.add(kind, "postgres" if chosen is None else "fallback")
+    return answered, chosen
 
 
 CLEANUP_INTERVAL = 600.0
-# other workers may have the engine configured: an index that none of them fed for this long
+# other workers may have the engine configured: an index that none of them has fed for this long
+# is forgotten
 UNFED_FOR = 3600.0
 CHUNK = 5_000
 ORPHANED = "topic IN ('sections', 'products') AND topic NOT IN (SELECT kind FROM search_indexes)"
@@ -250,9 +226,11 @@ def index_service(
     if settings.search is not Search.OPENSEARCH:
         step = partial(forget_unfed_indexes, database)
         return Service(name="search index cleanup", every=CLEANUP_INTERVAL, step=step)
+    from forager.index.client import EngineClient
     from forager.index.feeder import Feeder
 
-    return Feeder.of(database, settings, kinds, process_id).service()
+    client = EngineClient.of(settings)
+    return Feeder(database, client, settings.opensearch_prefix, kinds, process_id).service()
 
 
 async def forget_unfed_indexes(database: Database, *, unfed_for: float = UNFED_FOR) -> int:

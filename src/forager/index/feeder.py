@@ -15,14 +15,14 @@ from forager.db.database import Database
 from forager.db.outages import Outage
 from forager.index import store
 from forager.index.client import EngineClient
-from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, IndexState, Kind
+from forager.index.kind import LAYOUT, EngineUnavailable, IndexMissing, Kind
+from forager.index.store import IndexState
 from forager.index.writing import Action, IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox
 from forager.outbox.claim import claimed
 from forager.outbox.message import Failure, Lane, Message
 from forager.services.service import Service
-from forager.settings import Settings
 
 log = get_logger("index")
 
@@ -61,14 +61,6 @@ class Feeder:
             )
             for kind in kinds
         }
-
-    @classmethod
-    def of(
-        cls, database: Database, settings: Settings, kinds: Sequence[Kind], process_id: UUID | None
-    ) -> Feeder:
-        assert settings.opensearch_url is not None
-        client = EngineClient(settings.opensearch_url.get_secret_value())
-        return cls(database, client, settings.opensearch_prefix, kinds, process_id)
 
     def service(self) -> Service:
         return Service(

@@ -26,10 +26,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How rows of one kind are read, and turned into entries of the index."""
+    """How rows of one kind are read, and converted to entries of the index."""
 
     name: str
-    # whose rows they are, by their ids
+    # the table of the rows
     table: LiteralString
     properties: dict[str, Any]
     # the approximate size of rows in bytes, without rows that were deleted
@@ -39,24 +39,6 @@ class Kind:
     entry: Callable[[Any], Entry]
     # the entries of a row that was deleted
     gone: Callable[[Message], Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class IndexState:
-    """The index of one kind: the one in use, the one that is being filled, the one to delete."""
-
-    kind: str
-    name: str | None
-    uuid: str | None
-    layout: int | None
-    is_complete: bool
-    building: str | None
-    building_uuid: str | None
-    building_layout: int | None
-    filled_to: int
-    old: str | None
-    # seconds since the one in use became complete
-    age: float | None
 
 
 class EngineUnavailable(ForagerError):

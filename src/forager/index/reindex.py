@@ -18,7 +18,8 @@ from forager.hints import Hint, action
 from forager.index import store
 from forager.index.client import EngineClient
 from forager.index.feeder import PER_CLAIM, REFUSED_FOR, Feeder, alias_of, replace_old
-from forager.index.kind import LAYOUT, IndexState, Kind, template
+from forager.index.kind import LAYOUT, Kind, template
+from forager.index.store import IndexState
 from forager.index.writing import IndexWriter
 from forager.logs import get_logger
 from forager.outbox import store as outbox
@@ -28,13 +29,13 @@ log = get_logger("index")
 ROWS = 2_000
 # lower than the number of any message
 FILLED = 0
-# searches that ask the old index have ended by then
+# searches in the old index have ended by then
 GRACE = 5.0
 BARRIER_LIMIT = 600.0
 BARRIER_LOOK = 0.05
 
 
-# which kind, how many rows of how many
+# the kind, the number of rows so far, and their total
 Progress = Callable[[str, int, int], None]
 
 
@@ -46,7 +47,7 @@ class Reindexed:
     index: str
     rows: int
     seconds: float
-    # an earlier run had begun with it
+    # an earlier run had started it
     resumed: bool
 
 
@@ -82,28 +83,30 @@ class Reindexer:
 
     async def _begin(self, kind: Kind) -> tuple[IndexState, bool]:
         name = alias_of(self._prefix, kind.name)
-        await self._client.put_template(name, template(f"{name}-*", kind.properties))
+        await self._client.request(
+            "PUT", f"_index_template/{name}", template(f"{name}-*", kind.properties)
+        )
         state = await self._state(kind)
         if state is not None and state.old is not None:
             await replace_old(self._database, self._client, self._prefix, state)
-        if state is not None and await self._can_go_on(state):
+        if state is not None and await self._can_resume(state):
             return state, True
-        await self._begin_anew(kind, state)
+        await self._create(kind, state)
         state = await self._state(kind)
         assert state is not None
         return state, False
 
-    async def _can_go_on(self, state: IndexState) -> bool:
+    async def _can_resume(self, state: IndexState) -> bool:
         if state.building is None or state.building_uuid is None:
             return False
         if state.building_layout != LAYOUT:
             return False
         return await self._client.uuid_of(state.building) == state.building_uuid
 
-    async def _begin_anew(self, kind: Kind, state: IndexState | None) -> None:
+    async def _create(self, kind: Kind, state: IndexState | None) -> None:
         abandoned = None if state is None else state.building
         index = f"{alias_of(self._prefix, kind.name)}-{new_id().hex[-12:]}"
-        # the name is kept before the index is made: killed between, another run deletes it
+        # the name is stored before the index is created: after a kill, another run deletes it
         async with self._database.connection() as connection:
             if not await store.begin_building(
                 connection, kind.name, name=index, layout=LAYOUT, instead_of=abandoned
@@ -112,7 +115,7 @@ class Reindexer:
         if abandoned is not None:
             await self._client.delete(abandoned)
         uuid = await self._client.create(index)
-        ours = await self._database.run(store.know_made, kind.name, index, uuid)
+        ours = await self._database.run(store.set_building_uuid, kind.name, index, uuid)
         if not ours:
             await self._client.delete(index)
 

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, LiteralString
+from dataclasses import dataclass
+from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
 from forager.outbox.store import enqueue
 
-if TYPE_CHECKING:
-    from forager.index.kind import IndexState
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The index of one kind: the one in use, the one that is being filled, the one to delete."""
+
+    kind: str
+    name: str | None
+    uuid: str | None
+    layout: int | None
+    is_complete: bool
+    building: str | None
+    building_uuid: str | None
+    building_layout: int | None
+    filled_to: int
+    old: str | None
+    # seconds since the one in use became complete
+    age: float | None
+
 
 _STATE: LiteralString = """
     SELECT kind, name, uuid, layout, complete_since IS NOT NULL AS is_complete, building,
@@ -21,21 +38,12 @@ _STATE: LiteralString = """
 
 
 async def select_index(connection: Connection, kind: str) -> IndexState | None:
-    return await _select_state(connection, _STATE, kind)
+    return await Rows(connection, IndexState).first(_STATE, (kind,))
 
 
 async def hold_index(connection: Connection, kind: str) -> IndexState | None:
-    """The same; no other transaction begins or swaps an index before this one ends."""
-    return await _select_state(connection, _STATE + "FOR SHARE", kind)
-
-
-async def _select_state(
-    connection: Connection, query: LiteralString, kind: str
-) -> IndexState | None:
-    # imported here: code that only enqueues changes does not need it
-    from forager.index.kind import IndexState
-
-    return await Rows(connection, IndexState).first(query, (kind,))
+    """The state, locked: no other transaction begins or swaps an index before this one ends."""
+    return await Rows(connection, IndexState).first(_STATE + "FOR SHARE", (kind,))
 
 
 # --- rebuilding an index -------------------------------------------------------------------------
@@ -59,7 +67,7 @@ async def begin_building(
     return cursor.rowcount > 0
 
 
-async def know_made(connection: Connection, kind: str, building: str, uuid: str) -> bool:
+async def set_building_uuid(connection: Connection, kind: str, building: str, uuid: str) -> bool:
     """Feed this index with changes from now on, if it is still the one to be filled."""
     cursor = await connection.execute(
         "UPDATE search_indexes SET building_uuid = %s WHERE kind = %s AND building = %s",

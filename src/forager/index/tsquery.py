@@ -160,7 +160,7 @@ class _Reader:
 
 
 SEPARATOR = "\n"
-# what an engine keeps of one word
+# characters of a word that the engine stores
 LONGEST = 200
 
 # PostgreSQL counts up to here: words from there on all have this place

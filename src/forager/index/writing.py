@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 
 from forager.db.database import Database
-from forager.index.client import NOT_FOUND, NOT_NOW, TOO_MANY, EngineClient, writing_alias
-from forager.index.kind import EngineBusy, EngineUnavailable, Entry, IndexMissing, Kind
+from forager.index.client import NOT_FOUND, TOO_MANY, EngineClient, is_refusal, writing_alias
+from forager.index.kind import EngineBusy, EngineUnavailable, IndexMissing, Kind
 from forager.metrics.recorded import INDEX_ENTRIES
 
-# while an engine takes one part in, another one is made
+# while the engine stores one part, the next one is serialized
 AT_ONCE = 2
 
-# between attempts at a part for which the engine has no room now
+# seconds between attempts while the engine is busy
 WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
@@ -56,17 +56,19 @@ class IndexWriter:
         self, targets: Sequence[str], part: list[int], version: Callable[[int], int]
     ) -> Outcome:
         rows = await self._database.run(self._kind.select, part)
-        actions, payload = await asyncio.to_thread(self._made, rows, version)
+        actions, payload = await asyncio.to_thread(self._serialize, rows, version)
         return await self._send(targets, actions, payload)
 
     async def delete(self, targets: Sequence[str], actions: Sequence[Action]) -> Outcome:
         return await self._send(targets, actions, payload_of(actions))
 
-    def _made(
+    def _serialize(
         self, rows: Sequence[Any], version: Callable[[int], int]
     ) -> tuple[list[Action], bytes]:
         entries = map(self._kind.entry, rows)
-        actions = [Action.write(entry, version(entry.ref_id)) for entry in entries]
+        actions = [
+            Action(entry.id, entry.ref_id, version(entry.ref_id), entry.body) for entry in entries
+        ]
         return actions, payload_of(actions)
 
     async def _send(
@@ -74,14 +76,14 @@ class IndexWriter:
     ) -> Outcome:
         outcome = Outcome()
         for target in targets if actions else ():
-            answered = await self._sent(target, actions, payload)
-            for what, amount in answered.counts.items():
+            sent = await self._send_to(target, actions, payload)
+            for what, amount in sent.counts.items():
                 INDEX_ENTRIES.add(self._kind.name, what, amount=amount)
-            outcome.add(answered)
+            outcome.add(sent)
         return outcome
 
-    async def _sent(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:
-        """Sent again for a while if the engine is busy; what it has taken in already, it knows."""
+    async def _send_to(self, target: str, actions: Sequence[Action], payload: bytes) -> Outcome:
+        """Send, and retry while the engine is busy; it recognizes entries that it has stored."""
         alias = writing_alias(target)
         for wait in WAITS:
             try:
@@ -91,7 +93,7 @@ class IndexWriter:
         return await send(self._client, alias, actions, payload)
 
 
-# what a call may roughly hold
+# the approximate size of a request
 PART_BYTES = 1024 * 1024
 PART_ROWS = 250
 SHOWN = 300
@@ -109,10 +111,6 @@ class Action:
     version: int
     body: bytes | None = None
 
-    @classmethod
-    def write(cls, entry: Entry, version: int) -> Action:
-        return cls(entry.id, entry.ref_id, version, entry.body)
-
     def lines(self) -> bytes:
         what = "delete" if self.body is None else "index"
         head = {what: {"_id": self.id, "version": self.version, "version_type": "external"}}
@@ -121,7 +119,7 @@ class Action:
 
 @dataclass(slots=True)
 class Outcome:
-    """How many entries were written, deleted, or known in a later version; what was refused."""
+    """Numbers of entries that were written, deleted or known in a later version; refused rows."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: dict[int, str] = field(default_factory=dict)
@@ -135,54 +133,45 @@ async def send(
     client: EngineClient, alias: str, actions: Sequence[Action], payload: bytes
 ) -> Outcome:
     """One call; `payload` are the lines of the actions, `alias` is one of the index to change."""
-    answer = await client.ask("POST", f"{alias}/_bulk", payload, require_alias="true")
-    items = answer.get("items")
+    response = await client.request("POST", f"{alias}/_bulk", payload, require_alias="true")
+    items = response.get("items")
     if not isinstance(items, list) or len(items) != len(actions):
         raise EngineUnavailable("the search engine has not answered for every entry")
-    said = [_Said.of(item) for item in items]
-    if any(each.index == alias and each.error is None for each in said):
-        # only writing requires an alias: who deletes in a lost index makes one of that name
+    results = [_result(item) for item in items]
+    if any(index == alias and error is None for _, index, error in results):
+        # only writing requires an alias: a deletion in a lost index creates one of that name
         await client.delete(alias)
         raise IndexMissing(f"the search engine does not have an index with the alias {alias}")
     outcome = Outcome()
-    for action, each in zip(actions, said, strict=True):
-        _settle(outcome, action, each)
+    for action, (status, _, error) in zip(actions, results, strict=True):
+        _count(outcome, action, status, error)
     return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """The outcome of one entry."""
-
-    status: int
-    index: str | None
-    error: str | None
-
-    @classmethod
-    def of(cls, item: Any) -> _Said:
-        try:
-            [said] = item.values()
-            error = said.get("error")
-            shown = None if error is None else orjson.dumps(error).decode()[:SHOWN]
-            return cls(int(said["status"]), said.get("_index"), shown)
-        except (KeyError, TypeError, ValueError, AttributeError) as strange:
-            raise EngineUnavailable(f"the search engine answers strangely: {strange!r}") from None
+def _result(item: Any) -> tuple[int, str | None, str | None]:
+    """The status of one entry, the index that it is in, and the error."""
+    try:
+        [result] = item.values()
+        error = result.get("error")
+        shown = None if error is None else orjson.dumps(error).decode()[:SHOWN]
+        return int(result["status"]), result.get("_index"), shown
+    except (KeyError, TypeError, ValueError, AttributeError) as strange:
+        raise EngineUnavailable(f"the search engine answers strangely: {strange!r}") from None
 
 
-def _settle(outcome: Outcome, action: Action, said: _Said) -> None:
-    status = said.status
+def _count(outcome: Outcome, action: Action, status: int, error: str | None) -> None:
     deleting = action.body is None
-    if status in CREATED or (deleting and status == NOT_FOUND and said.error is None):
+    if status in CREATED or (deleting and status == NOT_FOUND and error is None):
         outcome.counts["deleted" if deleting else "written"] += 1
     elif status == CONFLICT:
         outcome.counts["known"] += 1
     elif status == TOO_MANY:
-        raise EngineBusy(f"the search engine is busy: {said.error}")
-    elif 400 <= status < 500 and status != NOT_FOUND and status not in NOT_NOW:
+        raise EngineBusy(f"the search engine is busy: {error}")
+    elif is_refusal(status):
         outcome.counts["refused"] += 1
-        outcome.refused[action.ref_id] = said.error or "no reason given"
+        outcome.refused[action.ref_id] = error or "no reason given"
     else:
-        raise EngineUnavailable(f"the search engine cannot take entries now: {said.error}")
+        raise EngineUnavailable(f"the search engine cannot take entries now: {error}")
 
 
 def parts(sizes: Mapping[int, int]) -> Iterator[list[int]]:

@@ -6,27 +6,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from forager.db.database import Connection, Database
-from forager.jobs.job import Job, Lease
+from forager.jobs.job import Checkpoint, Job, Lease
 from forager.jobs.lifecycle import Status
 from forager.jobs.store import leases, moves
 from forager.metrics.recorded import COMMIT_SECONDS
 from forager.processes.control import StopCause
 from forager.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What a job had done and still had to do at its last commit."""
-
-    processed: int
-    pending: int
-    data: dict[str, Any]
 
 
 class JobContext:
@@ -52,7 +42,7 @@ class JobContext:
 
     @property
     def stop_cause(self) -> StopCause | None:
-        """Why the handler is to stop: the first cause that still stands."""
+        """The first cause to stop that was not revoked."""
         return self._causes[0] if self._causes else None
 
     def ask_to_stop(self, cause: StopCause) -> None:
@@ -63,7 +53,7 @@ class JobContext:
         self.stopping.set()
 
     def carry_on(self) -> None:
-        """Take a pause back. Any other cause stands."""
+        """Revoke a pause. Any other cause stays."""
         if StopCause.PAUSE in self._causes:
             self._causes.remove(StopCause.PAUSE)
         if not self._causes:
@@ -101,8 +91,7 @@ class JobContext:
 
     async def checkpoint(self) -> Checkpoint | None:
         """The last checkpoint that `save` wrote; None for a job that starts."""
-        found = await self.database.run(leases.select_checkpoint, self.lease.job_id)
-        return None if found is None else Checkpoint(*found)
+        return await self.database.run(leases.select_checkpoint, self.lease.job_id)
 
     async def save(
         self, connection: Connection, *, processed: int, pending: int, data: dict[str, Any]

@@ -8,10 +8,9 @@ from uuid import UUID
 
 from forager.db.cursor import Page, decode_number
 from forager.db.database import Database
-from forager.jobs.job import Job, JobEvent
+from forager.jobs.job import Job, JobEvent, TimelineRow
 from forager.jobs.lifecycle import MOVES, Status
 from forager.jobs.store import reads
-from forager.jobs.store.reads import TimelineRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class QueueHistory:
 async def queue_history(
     database: Database, *, active: int, minutes: int = 60, user_id: UUID | None = None
 ) -> QueueHistory:
-    """The last minutes; `active` is how many jobs are unfinished now."""
+    """The queue in the last minutes; `active` is the current number of unfinished jobs."""
     rows = await database.run(reads.count_by_minute, minutes=minutes, user_id=user_id)
     counts = {ago: (added, finished) for ago, added, finished in rows}
     by_minute = [counts.get(ago, (0, 0)) for ago in range(minutes)]
@@ -62,7 +61,7 @@ async def list_moves(
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[TimelineRow]:
-    """Moves of the jobs (of an owner). A page may have few and still be followed by others."""
+    """Moves of the jobs (of an owner). A short page may still be followed by others."""
     before = decode_number(cursor)
     async with database.connection() as connection:
         found = await reads.select_moves(
@@ -98,7 +97,7 @@ async def find_jobs(
     user_id: UUID | None = None,
     limit: int = 50,
 ) -> list[Job]:
-    """Of the newest jobs those with the text in their id, source or first URL."""
+    """Search the newest jobs for a text in their id, source or first URL."""
     return await database.run(
         reads.select_jobs_with,
         text[:MAX_TEXT],

@@ -12,7 +12,7 @@ from uuid import UUID
 from forager.errors import InvalidInput, NotAllowed
 from forager.jobs.lifecycle import Status
 
-# what a payload says of one job, and not of the work that the next one repeats
+# values of a payload that belong to one job, and not to jobs that repeat it
 GRANTED = frozenset({"granted_pages", "granted_on", "spent_before"})
 
 
@@ -29,7 +29,7 @@ class NewJob:
     delay: float = 0.0
     # the span in which it was requested
     trace: str | None = None
-    # where its work is done, which decides on its region
+    # the host of its work, which decides on its region
     host: str | None = None
 
 
@@ -70,7 +70,7 @@ class Job:
 
     @property
     def lasting_payload(self) -> dict[str, Any]:
-        """What a later job that repeats this one starts from."""
+        """The payload without the values of this one job, for a job that repeats it."""
         return {name: value for name, value in self.payload.items() if name not in GRANTED}
 
 
@@ -90,17 +90,24 @@ class JobEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The state of a job, for a worker to compare with its lease."""
+class TimelineRow:
+    """One move, and what the job is called."""
 
-    id: UUID
-    status: Status
-    lease: int
+    id: int
+    job_id: UUID
+    kind: str
+    source_id: str | None
+    at: datetime
+    move: str
+    from_status: str | None
+    to_status: str
+    actor: str
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A job whose worker died, and what the watchdog made of it."""
+    """A job whose worker died, after its recovery by the watchdog."""
 
     id: UUID
     status: Status
@@ -110,7 +117,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """How much there is in one state: jobs, the work they still have, the age of the oldest."""
+    """The jobs in one state: their number, their pending work, the creation of the oldest."""
 
     status: Status
     jobs: int
@@ -119,7 +126,7 @@ class StateCount:
 
 
 class Move(StrEnum):
-    """What can be done to a job."""
+    """Actions of a user on a job."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -149,8 +156,17 @@ async def _move(job_id: UUID, move: Callable[[UUID], Awaitable[Job]]) -> Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Progress of a job at its last commit."""
+
+    processed: int
+    pending: int
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
-    """What a worker got when it claimed a job."""
+    """The right of a worker to write to a job."""
 
     job_id: UUID
     number: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Everything is done.
+    """The job is done.
 
     `finish` runs in the transaction that completes the job, so that both happen or neither; what
     it returns, if anything, replaces the stop reason.
@@ -28,7 +28,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing can be done for a while: give the job back until then. Spends no retry."""
+    """The job cannot continue for a while and is released until then. Spends no retry."""
 
     seconds: float
     reason: str
@@ -97,7 +97,7 @@ def load_kind(name: str, modules: Iterable[str] = ()) -> JobKind:
 
 
 def import_modules(modules: Iterable[str]) -> None:
-    """Import those that the setting `job_modules` names."""
+    """Import the modules of the setting `job_modules`."""
     for module in modules:
         try:
             importlib.import_module(module)

@@ -22,7 +22,7 @@ FINISHED = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """One legal move, and what it does to the row besides the status."""
 
     name: str
@@ -43,8 +43,8 @@ class Move:
         return self.target in FINISHED
 
 
-def _move(name: str, sources: set[Status], target: Status, **effects: bool) -> Move:
-    return Move(name, frozenset(sources), target, **effects)
+def _move(name: str, sources: set[Status], target: Status, **effects: bool) -> Transition:
+    return Transition(name, frozenset(sources), target, **effects)
 
 
 _S = Status
@@ -71,7 +71,7 @@ RETRY_FAILED = _move(
     resets_progress=True,
 )
 
-MOVES = tuple(each for each in list(vars().values()) if isinstance(each, Move))
+MOVES = tuple(each for each in list(vars().values()) if isinstance(each, Transition))
 
 
 def moves_by_hand(status: Status) -> list[str]:

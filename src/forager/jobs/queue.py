@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +19,11 @@ from forager.hints import Hint, action
 from forager.jobs import lifecycle
 from forager.jobs.job import Job, JobEvent, Lease, NewJob, StateCount
 from forager.jobs.kinds import kind_named
-from forager.jobs.lifecycle import IllegalMove, Move, Status
+from forager.jobs.lifecycle import IllegalMove, Status, Transition
 from forager.jobs.store import failed_runs, reads
 from forager.jobs.store import leases as lease_rows
 from forager.jobs.store import moves as job_rows
+from forager.services.service import in_chunks
 from forager.settings import Settings
 from forager.tracing import span, traceparent
 
@@ -72,7 +73,7 @@ class Queue:
         if not jobs:
             return []
         rows = [(new_id(), _checked(job)) for job in jobs]
-        # in one order for all: a transaction that finds the source of another one waits for it
+        # in the same order in all transactions, which may wait for each other's sources
         ordered = sorted(rows, key=lambda row: row[1].source_id or "")
         made = await self._database.run(job_rows.insert_jobs, ordered, actor=actor)
         place = {job_id: nth for nth, (job_id, _) in enumerate(rows)}
@@ -133,12 +134,11 @@ class Queue:
 
     async def counts(self, *, user_id: UUID | None = None) -> dict[Status, int]:
         """Jobs by state, of one owner or of all; states without jobs count zero."""
-        async with self._database.connection() as connection:
-            counted = dict(await reads.count_jobs(connection, user_id))
+        counted = dict(await self._database.run(reads.count_jobs, user_id))
         return {status: counted.get(status, 0) for status in Status}
 
     async def pending_work(self, *, user_id: UUID | None = None) -> list[StateCount]:
-        """What is left to do, by state: running, waiting and paused jobs apart."""
+        """Pending work by state: of running, waiting and paused jobs."""
         return await self._database.run(reads.sum_pending_work, user_id)
 
     async def pause(self, job_id: UUID, *, actor: str = "user", reason: str | None = None) -> Job:
@@ -167,14 +167,14 @@ class Queue:
         return await self._begin_again("retry", job_id, lifecycle.RETRY, actor, reason)
 
     async def retry_failed(self, job_id: UUID, *, actor: str, reason: str) -> Job:
-        """Let a finished job run again. The caller puts URLs into its frontier in the same
+        """Run a finished job again. The caller adds URLs to its frontier in the same
         transaction."""
         return await self._begin_again(
             "retry failed URLs of", job_id, lifecycle.RETRY_FAILED, actor, reason
         )
 
     async def _begin_again(
-        self, action: str, job_id: UUID, move: Move, actor: str, reason: str | None
+        self, action: str, job_id: UUID, move: Transition, actor: str, reason: str | None
     ) -> Job:
         try:
             return await self._first_possible(action, job_id, (move,), actor=actor, reason=reason)
@@ -189,13 +189,9 @@ class Queue:
         age = self.settings.prune_after_days * 86400 if older_than is None else older_than
         if age < 0:
             raise InvalidInput("an age cannot be negative")
-        total = 0
-        while deleted := await self._prune_batch(age):
-            total += deleted
-        return total
-
-    async def _prune_batch(self, age: float) -> int:
-        return await self._database.run(job_rows.delete_finished, older_than=age, limit=PRUNE_BATCH)
+        return await in_chunks(
+            self._database, job_rows.delete_finished, limit=PRUNE_BATCH, older_than=age
+        )
 
     # --- for workers -----------------------------------------------------------------------
 
@@ -244,7 +240,7 @@ class Queue:
         """The states of those jobs whose lease is still the given one."""
         rows = await self._database.run(lease_rows.select_held, [lease.job_id for lease in leases])
         number = {lease.job_id: lease.number for lease in leases}
-        return {row.id: row.status for row in rows if row.lease == number[row.id]}
+        return {job_id: Status(status) for job_id, status, held in rows if held == number[job_id]}
 
     async def held_by(self, worker_id: UUID) -> list[Lease]:
         """All leases of one worker, including those it does not know about."""
@@ -254,14 +250,8 @@ class Queue:
         self, connection: Connection, lease: Lease, *, stop_reason: str = "finished"
     ) -> Job:
         """Complete a job, inside the caller's transaction."""
-        job = await job_rows.apply_move(
-            connection,
-            lease.job_id,
-            lifecycle.COMPLETE,
-            actor=lease.actor,
-            lease=lease.number,
-            reason=stop_reason,
-            stop_reason=stop_reason,
+        job = await _move_held(
+            connection, lease, lifecycle.COMPLETE, reason=stop_reason, stop_reason=stop_reason
         )
         if job is None:
             raise LeaseLost(f"job {lease.job_id} cannot be completed under lease {lease.number}")
@@ -284,28 +274,14 @@ class Queue:
         """Give a job back without spending a retry; a pausing one is paused by that."""
         async with self._database.connection() as connection:
             for move in (lifecycle.RELEASE, lifecycle.PARK):
-                job = await job_rows.apply_move(
-                    connection,
-                    lease.job_id,
-                    move,
-                    actor=lease.actor,
-                    lease=lease.number,
-                    reason=reason,
-                    delay=delay,
-                )
+                job = await _move_held(connection, lease, move, reason=reason, delay=delay)
                 if job is not None:
                     return job
         return None
 
     async def park(self, lease: Lease) -> Job | None:
         """Leave a pausing job; None if it was resumed meanwhile, or the lease is lost."""
-        return await self._database.run(
-            job_rows.apply_move,
-            lease.job_id,
-            lifecycle.PARK,
-            actor=lease.actor,
-            lease=lease.number,
-        )
+        return await self._database.run(_move_held, lease, lifecycle.PARK)
 
     # ---------------------------------------------------------------------------------------
 
@@ -313,7 +289,7 @@ class Queue:
         self,
         action: str,
         job_id: UUID,
-        moves: Sequence[Move],
+        moves: Sequence[Transition],
         *,
         actor: str,
         reason: str | None,
@@ -328,6 +304,15 @@ class Queue:
                     return moved
             job = await _existing(connection, job_id)
         raise IllegalMove(job_id, action, job.status)
+
+
+async def _move_held(
+    connection: Connection, /, lease: Lease, move: Transition, **values: Any
+) -> Job | None:
+    """Make a move as the holder of the lease; None if that is not current, or not allowed."""
+    return await job_rows.apply_move(
+        connection, lease.job_id, move, actor=lease.actor, lease=lease.number, **values
+    )
 
 
 async def _existing(connection: Connection, job_id: UUID) -> Job:
@@ -359,17 +344,7 @@ def _checked(job: NewJob) -> NewJob:
         raise InvalidInput("max_retries and delay cannot be negative")
     kind = kind_named(job.kind)
     payload = kind.check(_checked_payload(job.payload))
-    return NewJob(
-        kind=job.kind,
-        payload=payload,
-        priority=job.priority,
-        max_retries=job.max_retries,
-        source_id=job.source_id,
-        user_id=job.user_id,
-        delay=job.delay,
-        trace=traceparent(),
-        host=kind.host(payload),
-    )
+    return replace(job, payload=payload, trace=traceparent(), host=kind.host(payload))
 
 
 def _checked_payload(payload: Any) -> dict[str, Any]:

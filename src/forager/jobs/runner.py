@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
+from forager.db import outages
+from forager.db.outages import retry_until_available
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, JobKind, Outcome, Stopped, Waiting
@@ -20,17 +20,14 @@ from forager.tracing import Value, is_traced, span
 
 log = get_logger("runner")
 
-Answer = TypeVar("Answer")
-
 # a handler that was asked to stop gets this long before it is cancelled where it stands
 STOP_GRACE = {
     StopCause.PAUSE: 1.0,
     StopCause.SHUTDOWN: 10.0,
     StopCause.ORPHANED: 5.0,
 }
-# and this long to come to an end then, before the process leaves without it
+# and this long after the cancellation, before the process exits without it
 CANCEL_GRACE = 0.5
-RECONNECT_INTERVAL = 0.5
 DISK_FULL_DELAY = 60.0
 
 
@@ -45,15 +42,15 @@ class Runner:
 
     async def run(self) -> None:
         job = self.context.job
-        asked_in = (
-            await until_available(lambda: self._queue.trace_of(job.id)) if is_traced() else None
-        )
+        parent = None
+        if is_traced():
+            parent = await retry_until_available(lambda: self._queue.trace_of(job.id), log)
         about: dict[str, Value] = {
             "job.id": str(job.id),
             "job.kind": job.kind,
             "job.lease": job.lease,
         }
-        with span("run", parent=asked_in, attributes=about):
+        with span("run", parent=parent, attributes=about):
             while not await self._run_once():
                 pass
 
@@ -66,22 +63,15 @@ class Runner:
             LEASE_LOSSES.add("runner")
             return True
         except DatabaseUnavailable as error:
-            # What was committed is safe, and the handler starts from there: no retry is spent.
+            # The handler resumes from its last commit: no retry is spent.
             log.warning("database unreachable, resumes when it is back", reason=error.message)
-            await self._until_back()
+            await asyncio.sleep(outages.RETRY_INTERVAL)
+            await retry_until_available(lambda: self._queue.held([self.context.lease]), log)
             return False
         except DiskFull as error:
             return await self._wait_for_space(error)
         except Exception as error:
             return await self._fail(error)
-
-    async def _until_back(self) -> None:
-        """Wait silently. The guardian limits the wait: without the database, the lease expires."""
-        while True:
-            await asyncio.sleep(RECONNECT_INTERVAL)
-            with contextlib.suppress(DatabaseUnavailable):
-                await self._queue.held([self.context.lease])
-                return
 
     async def _call_handler(self) -> Outcome:
         """The handler's outcome; one that was asked to stop and does not is cancelled."""
@@ -106,8 +96,9 @@ class Runner:
             with span("publish"):
                 return await self._complete(outcome)
         if isinstance(outcome, Waiting):
-            await until_available(
-                lambda: self._queue.release(lease, reason=outcome.reason, delay=outcome.seconds)
+            await retry_until_available(
+                lambda: self._queue.release(lease, reason=outcome.reason, delay=outcome.seconds),
+                log,
             )
             JOB_RUNS.add("waiting")
             return True
@@ -116,7 +107,7 @@ class Runner:
         cause = self.context.stop_cause
         if cause is None or cause is StopCause.PAUSE:
             return await self._leave_paused()
-        await until_available(lambda: self._queue.release(lease, reason=cause))
+        await retry_until_available(lambda: self._queue.release(lease, reason=cause), log)
         JOB_RUNS.add("released")
         return True
 
@@ -139,12 +130,12 @@ class Runner:
     async def _leave_paused(self) -> bool:
         """Exit, unless the job was resumed in the meantime: then continue under the same lease."""
         lease = self.context.lease
-        if await until_available(lambda: self._queue.park(lease)) is not None:
+        if await retry_until_available(lambda: self._queue.park(lease), log) is not None:
             JOB_RUNS.add("paused")
             return True
         self.context.carry_on()
-        held = await until_available(lambda: self._queue.held([lease]))
-        # a handler that refused to stop is still there, and must not get company
+        held = await retry_until_available(lambda: self._queue.held([lease]), log)
+        # a handler that refused to stop still runs, and must not run twice
         return self.refused_to_stop or lease.job_id not in held
 
     async def _wait_for_space(self, error: DiskFull) -> bool:
@@ -164,27 +155,11 @@ class Runner:
         permanent = isinstance(error, GiveUp)
         message = str(error) if permanent else _describe(error)
         log.error("run failed", error=message, permanent=permanent)
-        await until_available(
-            lambda: self._queue.fail(self.context.lease, message, permanent=permanent)
+        await retry_until_available(
+            lambda: self._queue.fail(self.context.lease, message, permanent=permanent), log
         )
         JOB_RUNS.add("failed")
         return True
-
-
-async def until_available(ask: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Ask until the database answers. Only for moves that are harmless to repeat.
-
-    The guardian limits the wait: without the database, the lease expires.
-    """
-    said = False
-    while True:
-        try:
-            return await ask()
-        except (DatabaseUnavailable, DiskFull) as error:
-            if not said:
-                log.warning("cannot be recorded now, will try again", reason=error.message)
-            said = True
-            await asyncio.sleep(RECONNECT_INTERVAL)
 
 
 def _describe(error: Exception) -> str:

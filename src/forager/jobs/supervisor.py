@@ -35,7 +35,7 @@ ANSWER_LIMIT = 15.0
 RETRY_INTERVAL = 1.0
 # a runner's lease is renewed only while it showed life this lately (or since the last renewal)
 LIFE_SIGN = 5.0
-# of the time to stop, what is kept for giving back the jobs of killed runners
+# seconds of the grace period reserved for releasing the jobs of killed runners
 RELEASE_RESERVE = 2.0
 KILL_LIMIT = 5.0
 START_DELAY = 10.0
@@ -147,19 +147,16 @@ class Supervisor:
     async def _wait_out(self) -> None:
         # renew first of all when it is back, and find claims whose answer was lost
         self._last_beat = -float("inf")
-        revival = asyncio.ensure_future(self._revive())
-        await self._pause_unless_stopping(revival)
+        revival: asyncio.Future[Any] = asyncio.ensure_future(self._revive())
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({revival, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        revival.cancel()
 
     async def _revive(self) -> None:
         with self._revival:
             await self._database.revive()
         await asyncio.sleep(RETRY_INTERVAL)
-
-    async def _pause_unless_stopping(self, pause: asyncio.Future[Any]) -> None:
-        stop: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait({pause, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        pause.cancel()
 
     async def _nap(self) -> None:
         try:

@@ -14,10 +14,9 @@ from psycopg.types.json import Jsonb
 
 from forager import __version__
 from forager.db.database import Connection, Database
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import LeaseLost
-from forager.jobs import workers
 from forager.jobs.job import Job, JobEvent
 from forager.jobs.queue import Queue
 from forager.jobs.store import leases, reads
@@ -70,7 +69,7 @@ async def select_without_parsers(
     connection: Connection, versions: Sequence[tuple[str, str]], *, stale_after: float
 ) -> list[tuple[str, str, str]]:
     """Running workers for tasks that lack a version of a parser: parser, version, worker."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT v.parser, v.version, w.host || ' (pid ' || w.pid || ')'
           FROM unnest(%s::text[], %s::text[]) AS v (parser, version)
@@ -81,13 +80,12 @@ async def select_without_parsers(
         """,
         ([name for name, _ in versions], [version for _, version in versions], stale_after),
     )
-    return await cursor.fetchall()
 
 
 async def renew(
     connection: Connection, worker_id: UUID, *, state: str, note: str | None
 ) -> str | None:
-    """Say that a worker is still there; the schema version, or None if it was given up."""
+    """Renew the heartbeat of a worker; the schema version, or None if it was deleted as dead."""
     return await Values(connection).first(
         """
         WITH seen AS (
@@ -116,7 +114,7 @@ async def select_workers(connection: Connection) -> list[Worker]:
 
 async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
     """Workers that hold jobs, and who they are on their machines."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT w.id, w.process
           FROM workers w
@@ -124,19 +122,17 @@ async def select_processes(connection: Connection) -> list[tuple[UUID, str]]:
            AND w.id IN (SELECT worker_id FROM crawl_jobs WHERE worker_id IS NOT NULL)
         """
     )
-    return await cursor.fetchall()
 
 
 async def delete_gone(connection: Connection, *, older_than: float) -> int:
     """Delete workers that died silently, except those of tasks: recovery deletes these."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         DELETE FROM workers
          WHERE last_seen < now() - %s * interval '1 second' AND role <> 'tasks'
         """,
         (older_than,),
     )
-    return cursor.rowcount
 
 
 async def delete_unseen(
@@ -172,20 +168,21 @@ async def job_report(database: Database, queue: Queue, job_id: UUID) -> JobRepor
     async with database.connection() as connection:
         saved = await leases.select_checkpoint(connection, job_id)
         events = await reads.select_last_events(connection, job_id, LAST_EVENTS)
-    processed, pending, checkpoint = saved or (0, 0, None)
-    return JobReport(job, processed, pending, checkpoint, events)
+    if saved is None:
+        return JobReport(job, 0, 0, None, events)
+    return JobReport(job, saved.processed, saved.pending, saved.data, events)
 
 
 async def list_workers(database: Database) -> list[Worker]:
     """Workers that are, or lately were, there."""
-    return await database.run(workers.select_workers)
+    return await database.run(select_workers)
 
 
 log = get_logger("supervisor")
 
 
 class Registration:
-    """`returns`: whether a worker that others have given up for dead may enter itself again."""
+    """`returns`: whether a worker that was deleted as dead may register again."""
 
     def __init__(
         self,
@@ -229,7 +226,7 @@ class Registration:
         await self._write(state)
 
     async def end(self) -> None:
-        await self._database.run(workers.unregister, self._worker_id)
+        await self._database.run(unregister, self._worker_id)
 
     async def _write(self, state: str) -> str | None:
         if self._entered and not self._returns:
@@ -239,18 +236,15 @@ class Registration:
         return version
 
     async def _renew(self, state: str) -> str | None:
-        version = await self._database.run(
-            workers.renew, self._worker_id, state=state, note=self.note
-        )
+        version = await self._database.run(renew, self._worker_id, state=state, note=self.note)
         if version is None:
             raise LeaseLost("this worker was given up for dead; what it held belongs to others")
         return version
 
     async def _enter(self, state: str) -> str | None:
         parsers = None if self._parsers is None else Jsonb(self._parsers())
-        return await self._database.run(
-            workers.register, {**self._values, "parsers": parsers}, state=state, note=self.note
-        )
+        values = {**self._values, "parsers": parsers}
+        return await self._database.run(register, values, state=state, note=self.note)
 
 
 def _mismatch(version: str | None) -> str | None:

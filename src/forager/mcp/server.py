@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from forager import __version__
+from forager.api.problems import field_problems
 from forager.documents import sources
 from forager.documents.reader import list_documents, read_path
 from forager.errors import ForagerError
@@ -280,8 +281,6 @@ def _show(part: Action | Option) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """What is wrong with the arguments, without repeating them."""
-    problems = [
-        f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()
-    ]
-    return "Invalid arguments. " + "; ".join(problems)
+    """Problems with arguments, without their values."""
+    problems = field_problems(error.errors())
+    return "Invalid arguments. " + "; ".join(f"{each.field}: {each.message}" for each in problems)

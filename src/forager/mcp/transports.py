@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -19,13 +25,6 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from forager.mcp.call import Context
-import json
-import os
-import shlex
-import sys
-from collections.abc import Callable, Sequence
-from enum import StrEnum
-from pathlib import Path
 
 PATH = "/mcp"
 
@@ -110,13 +109,11 @@ def _manager(services: Services) -> StreamableHTTPSessionManager:
     from forager.mcp.call import Host
     from forager.mcp.server import create_server
 
-    return StreamableHTTPSessionManager(create_server(Host(services, _caller)), stateless=True)
+    def caller_of(context: Context) -> Caller:
+        caller: Caller = context.request.state.caller  # type: ignore[union-attr]
+        return caller
 
-
-def _caller(context: Context) -> Caller:
-    """Who was authenticated before the request came here."""
-    caller: Caller = context.request.state.caller  # type: ignore[union-attr]
-    return caller
+    return StreamableHTTPSessionManager(create_server(Host(services, caller_of)), stateless=True)
 
 
 # settings that say which database is meant; a client started from a desktop does not have them

@@ -50,18 +50,13 @@ class Gauge:
 
 
 @dataclass(slots=True)
-class _Kept:
-    until: float
-    values: dict[Key, float]
-
-
-@dataclass(slots=True)
 class Gauges:
     """The gauges of one installation, as one process shows them."""
 
     database: Database
     settings: Settings
-    _kept: dict[str, _Kept] = field(default_factory=dict)
+    # by name: until when, and the values
+    _kept: dict[str, tuple[float, dict[Key, float]]] = field(default_factory=dict)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def values(self) -> dict[Key, float]:
@@ -69,7 +64,7 @@ class Gauges:
         async with self._reading:
             if any(self._is_due(gauge) for gauge in GAUGES):
                 await self._read_due()
-        return {key: value for kept in self._kept.values() for key, value in kept.values.items()}
+        return {key: value for _, kept in self._kept.values() for key, value in kept.items()}
 
     async def _read_due(self) -> None:
         """On a separate connection, so that requests do not wait for a scrape."""
@@ -89,11 +84,11 @@ class Gauges:
             values = {}
         now = time.monotonic()
         until = now + min(KEPT_LONGEST, max(KEPT_FOR, REST * (now - began)))
-        self._kept[gauge.family.name] = _Kept(until, values)
+        self._kept[gauge.family.name] = (until, values)
 
     def _is_due(self, gauge: Gauge) -> bool:
-        kept = self._kept.get(gauge.family.name)
-        return kept is None or time.monotonic() >= kept.until
+        until, _ = self._kept.get(gauge.family.name, (0.0, {}))
+        return time.monotonic() >= until
 
 
 def _values(gauge: Gauge, rows: store.Rows) -> dict[Key, float]:

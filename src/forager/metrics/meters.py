@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a metric is called, what it says, and by what it is divided."""
+    """Name, description and labels of a metric."""
 
     name: str
     kind: Kind
@@ -38,7 +38,7 @@ class Family:
 
 
 class Counter:
-    """Something that is counted."""
+    """A counter by labels."""
 
     __slots__ = ("_values", "family")
 
@@ -56,7 +56,7 @@ class Counter:
 
 
 class Histogram:
-    """Something that is measured, in seconds."""
+    """A histogram of seconds by labels."""
 
     __slots__ = ("_buckets", "_sums", "_values", "family")
 
@@ -96,7 +96,7 @@ def bucket_names(family: Family) -> list[str]:
 
 
 def take_all(meters: Sequence[Meter]) -> dict[Key, float]:
-    """What was recorded since the last time; it is the caller's to keep from now on."""
+    """Return and reset the values of all meters."""
     taken: dict[Key, float] = {}
     for meter in meters:
         taken |= meter.take()

@@ -77,7 +77,7 @@ class Recorder:
         self._unanswered = {}
 
     def _database(self) -> Database:
-        """For one addition only: a server has few connections, and these would mostly idle."""
+        """A connection for one addition only: a server has few, and this one would mostly idle."""
         return self._server.apart(name="forager metrics", limits=LIMITS, max_size=1)
 
 

@@ -74,7 +74,7 @@ def _lines(family: Family, series: Mapping[Labels, Mapping[str, float]]) -> Iter
     if not series and not family.labels:
         series = {(): {}}  # nothing has happened, and nothing is zero
     for labels, parts in sorted(series.items()):
-        # of another version of Forager, which divides it by something else
+        # written by another version of Forager with other labels
         if len(labels) != len(family.labels):
             continue
         pairs = [*zip(family.labels, labels, strict=True)]

@@ -105,7 +105,7 @@ OLDEST_WAITING: LiteralString = """
      WHERE sent_at IS NULL AND given_up_at IS NULL AND (attempts = 0 OR topic = 'webhooks')
      GROUP BY 1
 """
-# of running crawls: a paused one waits for a person, a pending one for its turn
+# only running crawls: a paused one waits for a user, a pending one for its turn
 PENDING_URLS: LiteralString = """
     SELECT coalesce(sum(s.total_pending), 0)::float8
       FROM crawl_jobs j JOIN crawl_states s ON s.job_id = j.id
@@ -143,7 +143,7 @@ BYPASSED_PARSERS: LiteralString = (
     "SELECT count(*) FROM parser_rollouts WHERE bypassed_until > now()"
 )
 DATABASE_SIZE: LiteralString = "SELECT pg_database_size(current_database())"
-# of the whole server, like its limit
+# connections of the whole server, like its limit
 CONNECTIONS: LiteralString = """
     SELECT 'used', count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
     UNION ALL SELECT 'limit', current_setting('max_connections')::bigint

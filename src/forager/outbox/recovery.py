@@ -13,7 +13,7 @@ from forager.logs import get_logger
 from forager.outbox import store
 from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
-from forager.services.status import ProcessRow
+from forager.services.status import ServiceProcess
 from forager.services.store import select_processes
 from forager.settings import Settings
 
@@ -47,7 +47,7 @@ class OutboxRecovery:
             log.warning("messages of dead processes released", messages=released)
         return released
 
-    def _dead(self, processes: list[ProcessRow]) -> list[UUID]:
+    def _dead(self, processes: list[ServiceProcess]) -> list[UUID]:
         dead = {each.id for each in processes if each.process and has_died(each.process)}
-        stale = {each.id: each.last_seen for each in processes if each.is_stale}
+        stale = {each.id: each.last_seen for each in processes if each.is_gone}
         return sorted(dead.union(self._stale.confirm(stale)))

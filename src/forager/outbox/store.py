@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.outbox.message import Backlog, Failure, Lane, Message
 
 UNSENT: LiteralString = "sent_at IS NULL AND given_up_at IS NULL"
@@ -159,19 +159,18 @@ async def select_claimants(connection: Connection) -> list[UUID]:
 
 async def release_claims(connection: Connection, claimants: Sequence[UUID]) -> int:
     """Make all messages due that these processes claimed; return their number."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         UPDATE outbox SET due_at = now(), claimed_by = NULL
          WHERE claimed_by = ANY(%s::uuid[]) AND {UNSENT}
         """,
         (list(claimants),),
     )
-    return cursor.rowcount
 
 
 async def renew(connection: Connection, lane: Lane, *, ids: Sequence[int] | None = None) -> int:
     """Make unsent messages of a lane due as if they were new, also those that were given up."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         UPDATE outbox
            SET due_at = now(), attempts = 0, created_at = now(), given_up_at = NULL,
@@ -185,7 +184,6 @@ async def renew(connection: Connection, lane: Lane, *, ids: Sequence[int] | None
             "ids": None if ids is None else list(ids),
         },
     )
-    return cursor.rowcount
 
 
 async def delete_lane(connection: Connection, lane: Lane) -> None:
@@ -195,10 +193,9 @@ async def delete_lane(connection: Connection, lane: Lane) -> None:
 
 
 async def has_due(connection: Connection, topic: str) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         f"SELECT FROM outbox WHERE topic = %s AND {UNSENT} AND due_at <= now() LIMIT 1", (topic,)
     )
-    return await cursor.fetchone() is not None
 
 
 async def select_unsent(connection: Connection, topic: str, limit: int) -> list[int]:
@@ -228,7 +225,7 @@ async def select_backlog(connection: Connection, topics: Sequence[str]) -> Backl
 
 async def give_up_old(connection: Connection, topic: str, *, seconds: float, limit: int) -> int:
     """Stop trying messages that are older than this."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         UPDATE outbox
            SET given_up_at = now(), claimed_by = NULL,
@@ -243,12 +240,11 @@ async def give_up_old(connection: Connection, topic: str, *, seconds: float, lim
         """,
         (topic, seconds, limit),
     )
-    return cursor.rowcount
 
 
 async def delete_done(connection: Connection, *, seconds: float, limit: int) -> int:
     """Delete messages that were sent or given up this long ago."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         DELETE FROM outbox
          WHERE id IN (
@@ -261,14 +257,13 @@ async def delete_done(connection: Connection, *, seconds: float, limit: int) -> 
         """,
         (seconds, limit),
     )
-    return cursor.rowcount
 
 
 async def delete_unsent(
     connection: Connection, condition: LiteralString, *, limit: int, **values: Any
 ) -> int:
     """Delete messages that have no receiver any more, by a condition of their owner."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         DELETE FROM outbox
          WHERE id IN (
@@ -280,4 +275,3 @@ async def delete_unsent(
         """,
         {**values, "limit": limit},
     )
-    return cursor.rowcount

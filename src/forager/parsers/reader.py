@@ -19,7 +19,7 @@ from forager.extract.product.places import LearnedPlace
 from forager.extract.product.record import to_plain
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import chosen_parser, load_parsers, parse_product, registry
-from forager.processes.serving import Answer, limit_memory, serve
+from forager.processes.serving import Response, limit_memory, serve
 
 MAX_ERROR = 2_000
 MAX_TRACE = 20_000
@@ -67,7 +67,7 @@ def main() -> None:
     limit_memory(setup["memory_mb"])
     load_parsers(setup["parser_modules"])
 
-    def answer(request: dict[str, Any], body: bytes) -> Answer:
+    def answer(request: dict[str, Any], body: bytes) -> Response:
         return read(request, body), []
 
     serve(answer)

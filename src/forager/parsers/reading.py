@@ -84,7 +84,7 @@ class ReadingPool:
         }
         began = time.perf_counter()
         try:
-            answer, _ = await self._sandboxes.ask(header, page.body)
+            answer, _ = await self._sandboxes.request(header, page.body)
         except GiveUp as error:
             answer = {"error": error.message}
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "product")

@@ -63,14 +63,14 @@ class ChildProcess:
         return cls(process, mark=mark)
 
     def kill(self) -> None:
-        """End it and everything it started at once."""
+        """Kill the process and everything it started."""
         with self._lock:
             if not self._reaped:
                 kill_descendants(self.pid)
                 self._kill_group()
 
     def terminate(self) -> None:
-        """Ask it to stop."""
+        """Send SIGTERM."""
         with self._lock:
             if not self._reaped:
                 os.kill(self.pid, signal.SIGTERM)

@@ -17,7 +17,7 @@ import orjson
 
 
 class StopCause(StrEnum):
-    """Why a process is asked to stop."""
+    """Causes of a request to stop."""
 
     PAUSE = "pause"
     SHUTDOWN = "shutdown"
@@ -26,7 +26,7 @@ class StopCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """For whom a process works, and with what; `work` is for the module that it runs.
+    """Worker, database and settings of a process; `work` is for the module that it runs.
 
     `renewed_at` is when its lease was last renewed; None if it gets one only when it has started.
     """

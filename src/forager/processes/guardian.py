@@ -61,7 +61,7 @@ class Guardian:
         threading.Thread(target=self._watch, name="guardian", daemon=True).start()
 
     def attach(self, deliver: Callable[[Order], None]) -> None:
-        """From now on call `deliver` on the running loop; first with what came before.
+        """Deliver orders on the running loop from now on, first those that came before.
 
         SIGTERM counts as an order to shut down: a service manager sends it to every process of a
         service at once.
@@ -136,7 +136,7 @@ class Guardian:
             self._pass_on(message)
 
     def _orphaned(self) -> None:
-        """The supervisor is dead: leave soon, and cleanly if the loop still turns."""
+        """Stop soon because the supervisor is dead, and cleanly if the loop still runs."""
         self._orphan_deadline = local_time() + ORPHAN_LIMIT
         self._pass_on(Stop(StopCause.ORPHANED))
 
@@ -162,7 +162,7 @@ def join_supervisor() -> tuple[Assignment, Settings, Guardian]:
 
 
 def end_process_group() -> NoReturn:
-    """End this process and its children at once. What was not committed never happened."""
+    """Kill this process and its children. Uncommitted work is rolled back."""
     kill_descendants(os.getpid())
     kill_marked(os.environ.get(MARK_VARIABLE, ""), besides=os.getpid())
     if os.getpgrp() == os.getpid():

@@ -1,4 +1,4 @@
-"""A pool of sandboxes: each request goes to the one with the fewest."""
+"""A pool of sandboxes: each request goes to the one with the fewest pending requests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from itertools import count
 from typing import Any
 
-from forager.processes.sandbox import Answer, Sandbox, SandboxLimits
-from forager.processes.serving import encode_frame
+from forager.processes.sandbox import Sandbox, SandboxLimits
+from forager.processes.serving import Response, encode_frame
 
 
 class SandboxPool:
-    """Processes that run one module. They start with the first question, unless started before."""
+    """Processes that run one module. They start with the first request, unless started before."""
 
     def __init__(
         self, module: str, argument: bytes, limits: SandboxLimits, *, subject: str = "page"
@@ -40,15 +40,15 @@ class SandboxPool:
             await asyncio.shield(self._starting)
         self._starting.result()
 
-    async def ask(self, header: dict[str, Any], body: bytes) -> Answer:
-        """The answer to one question; GiveUp if it cannot be answered within the limits."""
+    async def request(self, header: dict[str, Any], body: bytes) -> Response:
+        """The response to one request; GiveUp if it exceeds the limits."""
         await self.start()
         number = next(self._numbers)
         sandbox = min(self._sandboxes, key=lambda each: each.load)
-        return await sandbox.ask(number, {**header, "id": number}, body)
+        return await sandbox.request(number, {**header, "id": number}, body)
 
     def update(self, header: dict[str, Any], argument: bytes) -> None:
-        """Something that concerns all later questions; processes that start get `argument`."""
+        """Send a change for all later requests; processes that start later get `argument`."""
         self._argument = argument
         self._updates.append(encode_frame(header, []))
         for sandbox in self._sandboxes:
@@ -61,10 +61,10 @@ class SandboxPool:
                 self._module, self._argument, self._limits, subject=self._subject
             )
             self._sandboxes.append(sandbox)
-            for message in self._updates[known:]:  # that came while it started
+            for message in self._updates[known:]:  # sent while it started
                 sandbox.update(message, self._argument)
 
 
 def _has_failed(task: asyncio.Task[None]) -> bool:
-    """The machine may have had no process to spare: the next question tries again."""
+    """Whether a start failed; the machine may have processes to spare at the next request."""
     return task.done() and (task.cancelled() or task.exception() is not None)

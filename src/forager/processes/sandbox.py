@@ -1,4 +1,4 @@
-"""A process for hostile input: input that exceeds its limits costs one answer, nothing else."""
+"""A process for hostile input: input that exceeds its limits costs one response, nothing else."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from forager.processes.serving import (
     OUT_OF_MEMORY,
     PREFIX,
     READY,
+    Response,
     decode_frame,
     encode_frame,
     frame_lengths,
@@ -30,35 +31,34 @@ from forager.settings import Settings
 
 log = get_logger("sandbox")
 
-# questions that wait inside one process: enough to keep it busy while the loop does something else
+# requests that wait inside one process: enough to keep it busy while the loop does something else
 QUEUE_LENGTH = 8
 # importing takes half a second of processor time
 START_LIMIT = 60.0
-# a question is given up after this many ends of a process that were its own doing
+# a request fails after it has ended its process this many times
 FAULTS = 2
-# and after this many that were not: the kernel, too, kills what needs too much memory
+# or after this many ends with another cause: the kernel, too, kills what needs too much memory
 KILLS = 5
-# answers that a dead process had sent are read for this long; something may hold its end open
+# responses that a dead process had sent are read for this long; something may hold its end open
 DRAIN_LIMIT = 1.0
 # a process that closed its stream may take this long to exit, also on a busy machine
 EXIT_LIMIT = 10.0
 KILL_LIMIT = 5.0
 RESTART_DELAY, LONGEST_RESTART_DELAY = 0.5, 10.0
-# after this many processes in a row that did not start, questions are answered with a failure
-# that is temporary: it says nothing about the page
+# after this many processes in a row that did not start, requests fail with a temporary error
 FAILED_STARTS = 10
 # signals that a process does not cause by a fault in its own code
 _FROM_OUTSIDE = frozenset({-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
-# what decoding raises for something that is no answer
-_NONSENSE = (ValueError, LookupError, TypeError, AttributeError)
-# all that a plug-in gets to see: no settings, no credentials
+# what decoding raises for an invalid response
+_PROTOCOL_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
+# all variables that a plug-in can read: no settings, no credentials
 _VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _PREFIXES = ("PYTHON", "LC_")
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """`seconds`: of processor time, and of waiting, for one question."""
+    """`seconds`: of processor time, and of waiting, for one request."""
 
     processes: int = 1
     seconds: float = 20.0
@@ -74,22 +74,19 @@ class SandboxLimits:
         )
 
 
-Answer = tuple[dict[str, Any], list[bytes]]
-
-
 @dataclass(slots=True)
-class _Question:
+class _Request:
     message: bytes
-    answer: asyncio.Future[Answer]
-    # how often a process ended that worked on it: by its own doing, and from outside
+    response: asyncio.Future[Response]
+    # how often a process ended that worked on it: by a fault in its code, and from outside
     faults: int = 0
     kills: int = 0
 
 
 class Sandbox:
-    """One process that runs a module, and the questions it has been given, in order.
+    """One process that runs a module, and its pending requests in order.
 
-    `subject` is what the questions are about, for the messages of errors.
+    `subject` names the input of requests in error messages.
     """
 
     def __init__(self, module: str, argument: bytes, limits: SandboxLimits, subject: str) -> None:
@@ -97,7 +94,7 @@ class Sandbox:
         self._subject = subject
         self._argument = argument
         self._limits = limits
-        self._waiting: OrderedDict[int, _Question] = OrderedDict()
+        self._waiting: OrderedDict[int, _Request] = OrderedDict()
         self._room = asyncio.Semaphore(QUEUE_LENGTH)
         self._tasks: list[asyncio.Task[None]] = []
         self._child: ChildProcess
@@ -127,17 +124,17 @@ class Sandbox:
     def load(self) -> int:
         return len(self._waiting)
 
-    async def ask(self, number: int, header: dict[str, Any], body: bytes) -> Answer:
+    async def request(self, number: int, header: dict[str, Any], body: bytes) -> Response:
         async with self._room:
             # only now: pages may be large, and many may wait
             message = encode_frame(header, [body])
-            question = _Question(message, asyncio.get_running_loop().create_future())
-            self._waiting[number] = question
+            request = _Request(message, asyncio.get_running_loop().create_future())
+            self._waiting[number] = request
             self._send(message)
-            return await question.answer
+            return await request.response
 
     def update(self, message: bytes, argument: bytes) -> None:
-        """Something that concerns all later questions; a process that starts gets `argument`."""
+        """Send a change for all later requests; a process that starts later gets `argument`."""
         self._argument = argument
         self._send(message)
 
@@ -157,7 +154,7 @@ class Sandbox:
         with theirs:
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=2**20)
             try:
-                # from here on nothing is awaited: no question may be sent twice, no word be lost
+                # from here on nothing is awaited: no request may be sent twice or be lost
                 child = ChildProcess.start(
                     [self._module, self._argument],
                     mark=mark_below(secrets.token_hex(8)),
@@ -172,8 +169,8 @@ class Sandbox:
         self._effort = Effort()
         self._ready = self._was_stopped = False
         self._broken_limit = None
-        for question in self._waiting.values():
-            self._send(question.message)
+        for request in self._waiting.values():
+            self._send(request.message)
 
     def _send(self, message: bytes) -> None:
         # a process that died is noticed elsewhere, and everything is sent again to the next one
@@ -181,16 +178,16 @@ class Sandbox:
             self._writer.write(message)
 
     async def _serve(self) -> None:
-        """Read answers until the process dies; find out why, and continue with a new process."""
+        """Read responses until the process exits, record why, and continue with a new process."""
         while True:
-            reading = asyncio.create_task(self._read_answers())
+            reading = asyncio.create_task(self._read_responses())
             try:
                 await self._until_exit(reading)
             finally:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
             self._writer.transport.abort()
-            self._note_death()
+            self._record_exit()
             await self._respawn()
 
     async def _until_exit(self, reading: asyncio.Task[None]) -> None:
@@ -198,13 +195,13 @@ class Sandbox:
         try:
             await asyncio.wait({reading, exited}, return_when=asyncio.FIRST_COMPLETED)
             if not exited.done():
-                await self._end_speechless(exited)
+                await self._end_without_stream(exited)
             await asyncio.wait({reading}, timeout=DRAIN_LIMIT)
         finally:
             exited.cancel()
 
-    async def _end_speechless(self, exited: asyncio.Task[bool]) -> None:
-        """End a process whose stream is of no use; one that closed it is probably about to exit."""
+    async def _end_without_stream(self, exited: asyncio.Task[bool]) -> None:
+        """End a process whose stream is broken; one that closed it is probably about to exit."""
         if self._broken_limit is None:
             await asyncio.wait({exited}, timeout=EXIT_LIMIT)
         if not exited.done():
@@ -213,7 +210,7 @@ class Sandbox:
             await exited
 
     async def _respawn(self) -> None:
-        """Start the next process; a machine without processes or memory to spare gets time."""
+        """Start the next process, with backoff while the machine has no resources to spare."""
         delay = RESTART_DELAY
         if self._failed_starts:
             await asyncio.sleep(min(delay * self._failed_starts, LONGEST_RESTART_DELAY))
@@ -225,7 +222,7 @@ class Sandbox:
             await asyncio.sleep(delay)
             delay = min(2 * delay, LONGEST_RESTART_DELAY)
 
-    async def _read_answers(self) -> None:
+    async def _read_responses(self) -> None:
         stream = self._reader
         try:
             while True:
@@ -236,22 +233,22 @@ class Sandbox:
                 if header == READY:
                     self._ready, self._failed_starts = True, 0
                     continue
-                question = self._waiting.pop(header.pop("id"))
-                if not question.answer.done():
-                    question.answer.set_result((header, blobs))
+                request = self._waiting.pop(header.pop("id"))
+                if not request.response.done():
+                    request.response.set_result((header, blobs))
         except (asyncio.IncompleteReadError, OSError):
             return  # the end of the stream
-        except _NONSENSE:
-            self._broken_limit = "its process sent something that is no answer"
+        except _PROTOCOL_ERRORS:
+            self._broken_limit = "its process sent an invalid response"
 
     # --- limits ----------------------------------------------------------------------------
 
     async def _watch(self) -> None:
-        """End a process that has spent too much on one question."""
+        """End a process that has spent too much on one request."""
         interval = min(0.5, self._limits.seconds / 4)
         while True:
             await asyncio.sleep(interval)
-            # one that was killed needs nothing while it exits: the reason must stay
+            # while a killed process exits, its reason must stay
             killed = self._broken_limit is not None or self._was_stopped
             if not killed and not self._child.exited.is_set():
                 self._check_limits(interval)
@@ -268,43 +265,43 @@ class Sandbox:
         if self._broken_limit is not None or self._was_stopped:
             self._child.kill()
 
-    def _note_death(self) -> None:
-        """Count it against the question at work, and give that up if it has had its chances.
+    def _record_exit(self) -> None:
+        """Count the exit against the request at work, which fails after too many.
 
-        One that fails for the first time is asked again, first of all, in a fresh process: what
-        earlier ones left behind may be to blame.
+        After its first fault a request is sent again, as the first one, to a new process: the
+        cause may be what earlier requests left behind.
         """
         if not self._ready:
-            self._note_failed_start()
+            self._record_failed_start()
             return
         if not self._waiting:
             return
-        number, question = next(iter(self._waiting.items()))
+        number, request = next(iter(self._waiting.items()))
         code = self._child.exit_code or 0
         if self._broken_limit is None and (self._was_stopped or code in _FROM_OUTSIDE):
-            question.kills += 1
+            request.kills += 1
         else:
-            question.faults += 1
+            request.faults += 1
         log.warning(
             "sandboxed process ended", subject=self._subject, cause=self._cause(code),
-            faults=question.faults, kills=question.kills,
+            faults=request.faults, kills=request.kills,
         )  # fmt: skip
-        if question.faults >= FAULTS or question.kills >= KILLS:
+        if request.faults >= FAULTS or request.kills >= KILLS:
             del self._waiting[number]
-            if not question.answer.done():
+            if not request.response.done():
                 message = f"the {self._subject} cannot be read: {self._cause(code)}"
-                question.answer.set_exception(GiveUp(message, kind=ErrorKind.PARSE))
+                request.response.set_exception(GiveUp(message, kind=ErrorKind.PARSE))
 
-    def _note_failed_start(self) -> None:
-        """A process that did not start says nothing about the questions that wait for it."""
+    def _record_failed_start(self) -> None:
+        """Count a process that did not start, which is no fault of the pending requests."""
         self._failed_starts += 1
         cause = self._cause(self._child.exit_code or 0)
         log.error("sandboxed process did not start", cause=cause, starts=self._failed_starts)
         if self._failed_starts >= FAILED_STARTS:
-            for question in self._waiting.values():
-                if not question.answer.done():
+            for request in self._waiting.values():
+                if not request.response.done():
                     message = f"the {self._subject} cannot be read now: {cause}"
-                    question.answer.set_exception(Retry(message, kind=ErrorKind.INTERNAL))
+                    request.response.set_exception(Retry(message, kind=ErrorKind.INTERNAL))
             self._waiting.clear()
 
     def _cause(self, code: int) -> str:
@@ -321,7 +318,7 @@ class Sandbox:
 
 
 def clean_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a sandboxed process may see of the environment."""
+    """The part of the environment that a sandboxed process gets."""
     return {
         name: value
         for name, value in environment.items()

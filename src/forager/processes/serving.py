@@ -1,4 +1,4 @@
-"""The inside of a sandboxed process: requests on standard input, answers on standard output."""
+"""The inside of a sandboxed process: requests on standard input, responses on standard output."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, TypeAlias
 
 import orjson
 
-Answer: TypeAlias = tuple[dict[str, Any], list[bytes]]
-# None: the message wants no answer
-Answering: TypeAlias = Callable[[dict[str, Any], bytes], Answer | None]
+Response: TypeAlias = tuple[dict[str, Any], list[bytes]]
+# None: the message has no response
+Handler: TypeAlias = Callable[[dict[str, Any], bytes], Response | None]
 
 _PR_SET_PDEATHSIG = 1
 
@@ -26,34 +26,32 @@ def limit_memory(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def look_for_cycles_seldom() -> None:
-    """What was imported stays, and a page leaves hardly any cycles behind.
-
-    Less than 100,000 objects are alive while a page is read, so that none is searched meanwhile.
-    """
+def freeze_imports(threshold: int) -> None:
+    """Exclude everything imported so far from garbage collection, and run it less often."""
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(threshold, 20, 20)
     gc.enable()
 
 
 def die_with_parent() -> None:
-    """End with the process that asks, even in the middle of a question that never ends."""
+    """End with the parent process, even in the middle of a request that never ends."""
     if sys.platform == "linux":  # elsewhere it ends at the end of its input
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def serve(answer: Answering) -> None:
-    """Answer requests until the input ends."""
+def serve(handle: Handler) -> None:
+    """Handle requests until the input ends."""
     die_with_parent()
-    look_for_cycles_seldom()
+    # a page leaves hardly any cycles behind, and fewer objects are alive while it is read
+    freeze_imports(100_000)
     try:
-        _serve(answer, *_private_streams())
+        _serve(handle, *_private_streams())
     except BrokenPipeError:
         os._exit(0)  # the parent is gone; an orderly exit would complain about the pipe again
 
 
 def _private_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The streams of questions and answers, out of the reach of prints and of child processes."""
+    """The streams of requests and responses, out of the reach of prints and child processes."""
     reader, writer = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -62,19 +60,19 @@ def _private_streams() -> tuple[BinaryIO, BinaryIO]:
     return reader, writer
 
 
-def _serve(answer: Answering, reader: BinaryIO, writer: BinaryIO) -> None:
+def _serve(handle: Handler, reader: BinaryIO, writer: BinaryIO) -> None:
     _send(writer, READY)
     while (message := read_frame(reader.read)) is not None:
         request, blobs = message
         try:
-            answered = answer(request, blobs[0] if blobs else b"")
+            response = handle(request, blobs[0] if blobs else b"")
         except MemoryError:
-            # objects of the page are still referenced: restart with a fresh process
+            # objects of the page are still referenced: continue in a new process
             os._exit(OUT_OF_MEMORY)
         except Exception as error:  # a page that breaks the code is a failed page, not a failed job
-            answered = {"error": f"{type(error).__name__}: {error}"}, []
-        if answered is not None:
-            header, blobs = answered
+            response = {"error": f"{type(error).__name__}: {error}"}, []
+        if response is not None:
+            header, blobs = response
             _send(writer, {"id": request["id"], **header}, blobs)
 
 
@@ -85,9 +83,9 @@ def _send(writer: BinaryIO, header: dict[str, Any], blobs: Sequence[bytes] = ())
 
 _LENGTHS = struct.Struct("<II")
 PREFIX = _LENGTHS.size
-# the first thing a process says: its start does not count as time spent on a page
+# the first message of a process: its start does not count as time spent on a page
 READY = {"id": -1}
-# how a process ends that cannot get more memory
+# the exit code of a process that cannot get more memory
 OUT_OF_MEMORY = 3
 MAX_FRAME = 512 * 1024 * 1024
 
@@ -102,7 +100,7 @@ def encode_frame(header: dict[str, Any], blobs: Sequence[bytes]) -> bytes:
 def frame_lengths(prefix: bytes) -> tuple[int, int]:
     head, body = _LENGTHS.unpack(prefix)
     if head + body > MAX_FRAME:
-        raise ValueError("a sandboxed process sent nonsense")
+        raise ValueError("a sandboxed process sent an invalid frame")
     return head, body
 
 

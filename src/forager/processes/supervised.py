@@ -118,7 +118,7 @@ class SupervisedProcess:
     # --- limits ----------------------------------------------------------------------------
 
     def forgive_silence(self) -> None:
-        """Start again to count: it was this process that did not run."""
+        """Restart the counters: it was this process that did not run."""
         self.last_tick = self.last_progress = time.monotonic()
 
     def broken_limit(self, settings: Settings) -> str | None:
@@ -167,7 +167,7 @@ class SupervisedProcess:
             self._loop.remove_writer(self._control.fileno())
 
     def _read(self) -> bool:
-        """Take in what has arrived; whether there may be more."""
+        """Handle received messages; returns whether there may be more."""
         try:
             data = self._control.recv(65536)
         except BlockingIOError:

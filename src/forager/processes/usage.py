@@ -16,7 +16,7 @@ _OWN_MEMORY = ("RssAnon:", "RssShmem:")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    # of the process, its threads, and children it has waited for
+    # CPU time of the process, its threads, and children it has waited for
     cpu_seconds: float
     memory_mb: float
     is_asleep: bool
@@ -62,18 +62,18 @@ def _own_memory_mb(pid: int) -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith(_OWN_MEMORY)) / 1024
 
 
-# how much longer than its limit a question may take on a machine that is overloaded
+# how much longer than its limit a request may take on a machine that is overloaded
 WALL_CLOCK_FACTOR = 30
 # a process that was stopped from outside is replaced after this long
 STOPPED_LIMIT = 5.0
 
 
 class Effort:
-    """Of one process; it starts from zero with every question."""
+    """Time and memory that a process has spent on its current request."""
 
     def __init__(self) -> None:
         self.memory_mb = 0.0
-        self._question: int | None = None
+        self._request: int | None = None
         self._cpu = 0.0
         self._spent = self._elapsed = self._stopped = 0.0
         self._last_look = time.monotonic()
@@ -82,7 +82,7 @@ class Effort:
     def is_stopped_too_long(self) -> bool:
         return self._stopped > STOPPED_LIMIT
 
-    def add(self, pid: int, question: int | None, interval: float) -> None:
+    def add(self, pid: int, request: int | None, interval: float) -> None:
         """Add what was used since the last look, which should have been `interval` ago.
 
         If it was longer ago, this process did not run either, and the time is not counted.
@@ -90,8 +90,8 @@ class Effort:
         now = time.monotonic()
         passed, self._last_look = min(now - self._last_look, 2 * interval), now
         usage = read_usage(pid)
-        if question != self._question or question is None:
-            self._begin(question, usage)
+        if request != self._request or request is None:
+            self._begin(request, usage)
         else:
             self._count(passed, usage)
         self.memory_mb = 0.0 if usage is None else usage.memory_mb
@@ -104,8 +104,8 @@ class Effort:
             return f"it takes longer than {longest:g} s on this machine"
         return None
 
-    def _begin(self, question: int | None, usage: Usage | None) -> None:
-        self._question = question
+    def _begin(self, request: int | None, usage: Usage | None) -> None:
+        self._request = request
         self._cpu = 0.0 if usage is None else usage.cpu_seconds
         self._spent = self._elapsed = self._stopped = 0.0
 

@@ -81,7 +81,7 @@ async def candidates(
             "filter": list(_filters(filters)),
         }
     }
-    found = await view.engine.find(view.index, query, ("product_id",), start=start, size=size)
+    found = await view.find(query, ("product_id",), start=start, size=size)
     return [product_id for (product_id,) in found]
 
 

@@ -117,7 +117,7 @@ class _Search:
             offered += await candidates(
                 view, self.question, self.filters, start=len(offered), size=end - len(offered)
             )
-            ranked, capped = await self.rank([*view.untold, *offered])
+            ranked, capped = await self.rank([*view.unsent, *offered])
             if capped or len(offered) < end:
                 return ranked, capped
         return ranked, True

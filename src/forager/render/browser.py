@@ -1,4 +1,4 @@
-"""A browser process as its runner sees it: started, served, limited, replaced."""
+"""The runner's side of a browser process: start, requests, limits, end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, Self
 import orjson
 import psutil
 
-from forager.errors import ErrorKind, ForagerError, Retry
+from forager.errors import ForagerError
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
 from forager.processes.sandbox import clean_environment
@@ -40,23 +40,8 @@ FOLDER = "forager-browser-"
 
 
 @dataclass(frozen=True, slots=True)
-class PageOrder:
-    """What to render, and how."""
-
-    url: str
-    user_agent: str
-    # a CSS selector that must be there before the page is read
-    wait_for: str | None = None
-    # how often to scroll to the end of a list that grows
-    scroll: int = 0
-    # whether links behind #/ are routes
-    hash_routes: bool = False
-    screenshot: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceOrder:
-    """A request that a page makes. `main`: for its own document."""
+class ResourceRequest:
+    """A request of a page. `main`: for its own document."""
 
     url: str
     method: str
@@ -68,34 +53,21 @@ class ResourceOrder:
 
 @dataclass(frozen=True, slots=True)
 class ResourceReply:
-    """A response for a page, or the reason why there is none."""
+    """The response to a request of a page, or the reason why there is none."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     refused: str | None = None
-    # the page has used up what it may load
+    # the page has reached the limit of what it may load
     over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RawPage:
-    """What a browser made of a page. `moved`: a script led elsewhere before it was read."""
-
-    html: bytes = b""
-    url: str = ""
-    routes: tuple[str, ...] = ()
-    # the content was still changing when it was read
-    cut: bool = False
-    moved: str | None = None
-    screenshot: bytes = b""
-
-
-Serve = Callable[[ResourceOrder], Awaitable[ResourceReply]]
+Serve = Callable[[ResourceRequest], Awaitable[ResourceReply]]
 
 
 class BrowserDied(Exception):
-    """The process ended while it worked on a page. `guilty`: the page is known to be the cause."""
+    """The process ended while it rendered a page. `guilty`: the page is known to be the cause."""
 
     def __init__(self, cause: str, *, guilty: bool) -> None:
         super().__init__(cause)
@@ -116,7 +88,7 @@ class _Page:
 
 
 class Browser:
-    """One process. Raises BrowserDied for every page that it leaves behind."""
+    """One browser process. If it ends, BrowserDied is raised for each of its pages."""
 
     def __init__(self, limits: RenderLimits) -> None:
         self.pages_rendered = 0
@@ -155,7 +127,8 @@ class Browser:
     def pid(self) -> int:
         return self._child.pid
 
-    async def render(self, order: PageOrder, serve: Serve) -> RawPage:
+    async def render(self, page_request: dict[str, Any], serve: Serve) -> Message:
+        """Render a page as requested (see `Renderer.render`); `serve` answers its requests."""
         number = next(self._numbers)
         page = self._pages[number] = _Page(serve, asyncio.get_running_loop().create_future())
         if not self.is_alive:
@@ -163,26 +136,20 @@ class Browser:
         self._link.send(
             {
                 "page": number,
-                "url": order.url,
-                "user_agent": order.user_agent,
-                "wait_for": order.wait_for,
-                "scroll": order.scroll,
-                "hash_routes": order.hash_routes,
-                "screenshot": order.screenshot,
+                **page_request,
                 "seconds": self._limits.seconds,
                 "settle_seconds": self._limits.settle_seconds,
                 "wall_seconds": self._limits.wall_seconds,
             }
         )
         try:
-            header, blobs = await page.done
+            return await page.done
         finally:
             self._link.send({"drop": number})
             self._pages.pop(number, None)
             for task in page.tasks:
                 task.cancel()
             self.pages_rendered += 1
-        return _raw_page(header, blobs)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -259,20 +226,12 @@ class Browser:
             return
         page = self._pages.get(header["done"])
         if "failed" in header and self._cause is not None:
-            return  # it was this side that ended the browser
+            return  # this process has killed the browser
         if page is not None and not page.done.done():
             page.done.set_result(message)
 
     async def _serve(self, page: _Page, header: dict[str, Any], body: bytes) -> None:
-        order = ResourceOrder(
-            url=header["url"],
-            method=header["method"],
-            headers=header["headers"],
-            type=header["type"],
-            main=header["main"],
-            body=body,
-        )
-        reply = await page.serve(order)
+        reply = await page.serve(ResourceRequest(**header["request"], body=body))
         answer: dict[str, Any] = {"reply": header["fetch"]}
         if reply.refused is not None:
             self._link.send({**answer, "refused": reply.refused, "over": reply.over})
@@ -281,7 +240,7 @@ class Browser:
             self._link.send(answer, [reply.body])
 
     def _abandon(self) -> None:
-        """Every page that is under way is lost; one that was alone is the cause."""
+        """Fail every page that is being rendered; a page that was alone is the cause."""
         guilty = len(self._pages) == 1
         for page in self._pages.values():
             if not page.done.done():
@@ -291,7 +250,7 @@ class Browser:
     # --- limits ----------------------------------------------------------------------------
 
     async def _watch(self, path: str) -> None:
-        """Tell the process what its pages have spent, and kill it beyond its limits."""
+        """Report to the process what its pages have used, and kill it beyond its limits."""
         cpu, last = 0.0, time.monotonic()
         while not self._child.exited.is_set():
             await asyncio.sleep(LOOK_INTERVAL)
@@ -299,7 +258,7 @@ class Browser:
             self.memory_mb = sum(usage.memory_mb for usage in usages)
             used = sum(usage.cpu_seconds for usage in usages)
             now = time.monotonic()
-            # after a longer gap this process did not run either, and the time counts for nothing
+            # after a longer gap this process did not run either: that time does not count
             passed = min(now - last, 2 * LOOK_INTERVAL)
             idle = all(usage.is_asleep for usage in usages)
             self._link.send({"tick": passed if idle else self._share(used - cpu, passed)})
@@ -324,26 +283,12 @@ class Browser:
 
 
 def _new_folder() -> str:
-    """A folder for the files of one browser; those of runners that were killed are removed."""
+    """Make a folder for the files of one browser; remove those of runners that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
         owner = left.name.removeprefix(FOLDER).partition("-")[0]
         if owner.isdigit() and not psutil.pid_exists(int(owner)):
             shutil.rmtree(left, ignore_errors=True)
     return tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
-
-
-def _raw_page(header: dict[str, Any], blobs: list[bytes]) -> RawPage:
-    if "failed" in header:
-        raise Retry(f"the page cannot be rendered: {header['failed']}", kind=ErrorKind.RENDER)
-    if "moved" in header:
-        return RawPage(moved=str(header["moved"]))
-    return RawPage(
-        html=blobs[0],
-        url=str(header["url"]),
-        routes=tuple(header["routes"]),
-        cut=bool(header["cut"]),
-        screenshot=blobs[1],
-    )
 
 
 def _tree_usages(pid: int) -> list[Usage]:

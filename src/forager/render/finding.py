@@ -1,4 +1,4 @@
-"""Which browser to use: the one that is configured, the system's, or Playwright's own."""
+"""Finds a browser: the configured one, one of the system, or that of Playwright."""
 
 from __future__ import annotations
 

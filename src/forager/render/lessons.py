@@ -1,4 +1,4 @@
-"""Which pages gain from rendering, learned per URL shape and kept in the database."""
+"""Lessons of rendering: which pages gain from it, learned per URL shape and stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shape_of(url: str) -> str:
 
 @dataclass(slots=True)
 class Lessons:
-    """What is known of the URL shapes of one source, or of the tasks of one domain."""
+    """The lessons of one source, or of the tasks of one domain, by URL shape."""
 
     owner: LessonOwner
     known: dict[str, Lesson] = field(default_factory=dict)
@@ -62,12 +62,12 @@ class Lessons:
         return lesson is not None and _is_recheck(lesson)
 
     def left(self, url: str) -> Lesson:
-        """What to store when a page is left to a worker with a browser."""
+        """The lesson to store for a page that is left to a worker with a browser."""
         shape = shape_of(url)
         return Lesson(shape, max(0, self.known[shape].streak) if shape in self.known else 0, 0)
 
     def learn(self, url: str, *, gained: bool) -> Lesson | None:
-        """What to store with the page; None for a site of more shapes than are worth it."""
+        """The lesson to store with a page; None if the site has too many shapes."""
         shape = shape_of(url)
         lesson = self.known.get(shape)
         if lesson is None:

@@ -1,4 +1,4 @@
-"""How much time, memory and traffic one rendered page may take."""
+"""Limits of time, memory and traffic of a rendered page."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Self
 
 from forager.settings import Settings
 
-# how much longer a page may take if its responses, or the machine, are slow
+# the factor by which slow responses or a slow machine may prolong a page
 WALL_CLOCK_FACTOR = 10
 SETTLE_SECONDS = 8.0
-# what a browser may use by default: for itself, and for each page
+# default memory limit of a browser: for itself, and for each page
 BROWSER_MB = 512
 PAGE_MB = 256
 

@@ -14,14 +14,14 @@ from playwright.async_api import Error as PlaywrightError
 
 from forager.render.link import Message
 
-Ask = Callable[[dict[str, Any], bytes], Awaitable[Message]]
+SendRequest = Callable[[dict[str, Any], bytes], Awaitable[Message]]
 
 TICK = 0.1
 # the content is stable when nothing has changed and nothing was loaded for this long
 QUIET_SECONDS = 0.4
 # a page with less text than this is given more time to begin
 LITTLE_TEXT = 200
-PATIENCE_SECONDS = 3.0
+EMPTY_PAGE_SECONDS = 3.0
 SNAPSHOT_SECONDS = 10.0
 MAX_HTML = 20 * 2**20
 
@@ -39,15 +39,15 @@ _HEIGHT = "() => document.documentElement.scrollHeight"
 class PageRun:
     """Renders one page in a fresh context."""
 
-    def __init__(self, asked: dict[str, Any], ask: Ask) -> None:
-        self._asked = asked
-        self._ask = ask
+    def __init__(self, request: dict[str, Any], send: SendRequest) -> None:
+        self._request = request
+        self._send = send
         self._page: Page | None = None
         self._in_flight = 0
         self._last_request = time.monotonic()
         # seconds that the page has spent on itself
         self._own = 0.0
-        self._own_limit: float = asked["seconds"]
+        self._own_limit: float = request["seconds"]
         self._over = asyncio.Event()
         self._started = False
         self._moved: str | None = None
@@ -66,7 +66,7 @@ class PageRun:
         try:
             await asyncio.wait(
                 {loading, over},
-                timeout=self._asked["wall_seconds"],
+                timeout=self._request["wall_seconds"],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if loading.done():
@@ -92,13 +92,13 @@ class PageRun:
 
     async def _load(self, page: Page) -> None:
         try:
-            await page.goto(self._asked["url"], wait_until="domcontentloaded", timeout=0)
-            self._own_limit = min(self._own_limit, self._own + self._asked["settle_seconds"])
-            if self._asked["wait_for"]:
-                self._own_limit = self._asked["seconds"]
-                await page.wait_for_selector(self._asked["wait_for"], state="attached", timeout=0)
+            await page.goto(self._request["url"], wait_until="domcontentloaded", timeout=0)
+            self._own_limit = min(self._own_limit, self._own + self._request["settle_seconds"])
+            if self._request["wait_for"]:
+                self._own_limit = self._request["seconds"]
+                await page.wait_for_selector(self._request["wait_for"], state="attached", timeout=0)
             await self._settle(page)
-            for _ in range(self._asked["scroll"]):
+            for _ in range(self._request["scroll"]):
                 before = await page.evaluate(_SCROLL)
                 await self._settle(page)
                 if await page.evaluate(_HEIGHT) <= before:
@@ -115,7 +115,7 @@ class PageRun:
             idle = time.monotonic() - self._last_request
             if self._in_flight or idle < QUIET_SECONDS:
                 await asyncio.sleep(TICK)
-            elif _count(text) >= LITTLE_TEXT or self._own - began > PATIENCE_SECONDS:
+            elif _count(text) >= LITTLE_TEXT or self._own - began > EMPTY_PAGE_SECONDS:
                 return
             else:
                 await asyncio.sleep(TICK)
@@ -126,7 +126,7 @@ class PageRun:
         request = route.request
         main = self._is_main(request)
         if main and self._started:
-            # a redirect by script: the target is a page of its own
+            # a redirect by script: the target is another page
             self._moved = request.url
             self._end()
             await _quietly(route.abort("aborted"))
@@ -140,14 +140,14 @@ class PageRun:
             self._last_request = time.monotonic()
 
     async def _serve(self, route: Route, request: Request, main: bool) -> None:
-        header = {
+        sent = {
             "url": request.url,
             "method": request.method,
             "headers": request.headers,
             "type": request.resource_type,
             "main": main,
         }
-        reply, blobs = await self._ask(header, request.post_data_buffer or b"")
+        reply, blobs = await self._send(sent, request.post_data_buffer or b"")
         if "refused" in reply:
             if reply.get("over"):
                 self._end()
@@ -177,7 +177,7 @@ class PageRun:
             async with asyncio.timeout(SNAPSHOT_SECONDS):
                 read = await self._snapshot(page)
                 picture = (
-                    await page.screenshot(full_page=True) if self._asked["screenshot"] else b""
+                    await page.screenshot(full_page=True) if self._request["screenshot"] else b""
                 )
         except TimeoutError:
             return {"failed": "the page does not respond"}, []
@@ -193,10 +193,10 @@ class PageRun:
         return header, [read["html"].encode("utf-8", "replace"), picture]
 
     async def _snapshot(self, page: Page) -> Any:
-        """The document as HTML; again, if it is replaced in that moment."""
+        """The document as HTML; read again if it is replaced at that moment."""
         while True:
             try:
-                return await page.evaluate(_SNAPSHOT, [MAX_HTML, self._asked["hash_routes"]])
+                return await page.evaluate(_SNAPSHOT, [MAX_HTML, self._request["hash_routes"]])
             except PlaywrightError:
                 await asyncio.sleep(TICK)
 

@@ -1,6 +1,6 @@
-"""A browser process: drives Chromium through Playwright, without a network of its own.
+"""A browser process: drives Chromium through Playwright, without network access.
 
-The runner sends pages to render; this process asks the runner for every resource that they load.
+The runner sends pages to render; this process requests every resource of theirs from the runner.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class BrowserProcess:
             elif (reply := self._replies.pop(header["reply"], None)) and not reply.done():
                 reply.set_result(message)
 
-    async def _render(self, asked: dict[str, Any]) -> None:
-        number = asked["page"]
+    async def _render(self, request: dict[str, Any]) -> None:
+        number = request["page"]
         try:
-            header, blobs = await self._run(number, asked)
+            header, blobs = await self._run(number, request)
         except PlaywrightError as error:
             await self._wait_for_end()
             header, blobs = {"failed": error.message.splitlines()[0][:300]}, []
@@ -73,16 +73,16 @@ class BrowserProcess:
         if not self._browser.is_connected():
             os._exit(GONE)
 
-    async def _run(self, number: int, asked: dict[str, Any]) -> Message:
+    async def _run(self, number: int, request: dict[str, Any]) -> Message:
         context = await self._browser.new_context(
-            user_agent=asked["user_agent"],
+            user_agent=request["user_agent"],
             viewport={"width": 1280, "height": 1024},
             accept_downloads=False,
             service_workers="block",
             reduced_motion="reduce",
         )
         try:
-            run = self._runs[number] = PageRun(asked, partial(self._ask, number))
+            run = self._runs[number] = PageRun(request, partial(self._send_request, number))
             return await run.run(context)
         finally:
             self._runs.pop(number, None)
@@ -96,12 +96,12 @@ class BrowserProcess:
         if (error := task.exception()) and not isinstance(error, PlaywrightError):
             raise error
 
-    async def _ask(self, page: int, header: dict[str, Any], body: bytes) -> Message:
-        """A resource, as the runner serves it."""
+    async def _send_request(self, page: int, request: dict[str, Any], body: bytes) -> Message:
+        """Request a resource of a page from the runner; return its reply."""
         number = next(self._numbers)
         self._replies[number] = asyncio.get_running_loop().create_future()
         try:
-            self._link.send({"fetch": number, "of": page, **header}, [body])
+            self._link.send({"fetch": number, "of": page, "request": request}, [body])
             return await self._replies[number]
         finally:
             self._replies.pop(number, None)

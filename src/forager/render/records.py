@@ -1,4 +1,4 @@
-"""What is archived of a rendered page: its static response, what it loaded, and the page itself.
+"""Archive records of a rendered page: its static response, its resources, and the page itself.
 
 These records, and a picture of the page if one was requested, follow one another and have one
 reference, so that whatever copies, exports or keeps the page does so with all of them. Read as a

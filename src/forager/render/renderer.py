@@ -6,17 +6,18 @@ import asyncio
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from forager.errors import ErrorKind, Retry
 from forager.fetch.response import Response
-from forager.render.browser import Browser, BrowserDied, BrowserUnusable, PageOrder, RawPage, Serve
+from forager.render.browser import Browser, BrowserDied, BrowserUnusable, Serve
 from forager.render.limits import RenderLimits
+from forager.render.link import Message
 from forager.render.resources import PageAccount, Resource, ResourceLoader
 
-# of the memory limit: a browser that holds more than this between pages is replaced
+# share of the memory limit: a browser that uses more than this between pages is replaced
 LEAKED_SHARE = 0.6
-# of what a rendered page is stored as
+# the content type of stored rendered pages
 RENDERED_TYPE = "text/html; charset=utf-8"
 
 
@@ -27,6 +28,7 @@ class RenderedPage:
     html: bytes
     url: str
     routes: tuple[str, ...]
+    # the content was still changing when it was read
     cut: bool
     moved: str | None
     screenshot: bytes
@@ -46,13 +48,7 @@ class RenderedPage:
 class Renderer:
     """Use it as a context manager. The browser starts with the first page."""
 
-    def __init__(
-        self,
-        browser: str,
-        limits: RenderLimits,
-        *,
-        user_agent: str,
-    ) -> None:
+    def __init__(self, browser: str, limits: RenderLimits, *, user_agent: str) -> None:
         self._path = browser
         self._limits = limits
         self._agent = user_agent
@@ -83,59 +79,64 @@ class Renderer:
         """Render a page whose document was fetched; Retry of the kind `render` if that fails.
 
         `loader` sends its requests. `url` is the route of the page, if it is more than the URL of
-        the document.
+        the document. The page is read after the CSS selector `wait_for` matches, and after
+        scrolling `scroll` times to the end of a list that grows. With `hash_routes`, links behind
+        #/ are routes.
         """
-        order = PageOrder(
-            url or document.url,
-            self._agent,
-            wait_for=wait_for,
-            scroll=scroll,
-            hash_routes=hash_routes,
-            screenshot=screenshot,
-        )
+        request = {
+            "url": url or document.url,
+            "user_agent": self._agent,
+            "wait_for": wait_for,
+            "scroll": scroll,
+            "hash_routes": hash_routes,
+            "screenshot": screenshot,
+        }
         account = PageAccount(document, pictures=screenshot)
         try:
             async with self._slots:
                 began = time.perf_counter()
-                raw, account = await self._render(order, account, loader)
+                (header, blobs), account = await self._render(request, account, loader)
         except BrowserUnusable as error:
             raise Retry(error.message, kind=ErrorKind.RENDER) from error
-        if account.trouble is not None and raw.moved is None:
+        if "failed" in header:
+            raise _failed(header["failed"])
+        if account.trouble is not None and "moved" not in header:
             raise account.trouble
+        html, picture = blobs or (b"", b"")
         return RenderedPage(
-            html=raw.html,
-            url=raw.url,
-            routes=raw.routes,
-            cut=raw.cut,
-            moved=raw.moved,
-            screenshot=raw.screenshot,
+            html=html,
+            url=str(header.get("url", "")),
+            routes=tuple(header.get("routes", ())),
+            cut=bool(header.get("cut")),
+            moved=header.get("moved"),
+            screenshot=picture,
             seconds=time.perf_counter() - began,
             resources=tuple(account.resources),
         )
 
     async def _render(
-        self, order: PageOrder, account: PageAccount, loader: ResourceLoader
-    ) -> tuple[RawPage, PageAccount]:
+        self, request: dict[str, Any], account: PageAccount, loader: ResourceLoader
+    ) -> tuple[Message, PageAccount]:
         try:
-            return await self._in_shared_browser(order, partial(loader.serve, account)), account
+            return await self._in_shared_browser(request, partial(loader.serve, account)), account
         except BrowserDied as death:
             if death.guilty:
-                raise _failed(death) from death
-        # another page may have been the cause: this one gets a browser to itself
+                raise _failed(death.cause) from death
+        # another page may have been the cause: this one gets a separate browser
         account = PageAccount(account.document, pictures=account.pictures)
         async with self._alone:
             browser = await Browser.start(self._path, self._limits)
             try:
-                return await browser.render(order, partial(loader.serve, account)), account
+                return await browser.render(request, partial(loader.serve, account)), account
             except BrowserDied as death:
-                raise _failed(death) from death
+                raise _failed(death.cause) from death
             finally:
                 await browser.stop()
 
-    async def _in_shared_browser(self, order: PageOrder, serve: Serve) -> RawPage:
+    async def _in_shared_browser(self, request: dict[str, Any], serve: Serve) -> Message:
         browser = await self._usable_browser()
         try:
-            return await browser.render(order, serve)
+            return await browser.render(request, serve)
         finally:
             if browser in self._retired and not browser.is_busy:
                 self._retired.discard(browser)
@@ -163,5 +164,5 @@ class Renderer:
         )
 
 
-def _failed(death: BrowserDied) -> Retry:
-    return Retry(f"the page cannot be rendered: {death.cause}", kind=ErrorKind.RENDER)
+def _failed(cause: str) -> Retry:
+    return Retry(f"the page cannot be rendered: {cause}", kind=ErrorKind.RENDER)

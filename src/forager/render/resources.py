@@ -15,12 +15,12 @@ from forager.fetch.failure import classify_status
 from forager.fetch.response import Limits, Method, Request, Response
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.sender import CheckHop, Fetcher, follow
-from forager.render.browser import ResourceOrder, ResourceReply
+from forager.render.browser import ResourceReply, ResourceRequest
 from forager.render.limits import RenderLimits
 
 MAX_RESOURCE = 10 * 2**20
 RESOURCE_LIMITS = Limits(body=MAX_RESOURCE, total=60.0)
-# what a page needs to show its content; of its own host, a temporary failure makes it incomplete
+# types that a page needs for its content: a temporary failure of its host makes it incomplete
 NEEDED = frozenset({"script", "xhr", "fetch"})
 ASSETS = frozenset({"script", "stylesheet", "image", "font"})
 _UNCACHED = re.compile(r"no-store|private|no-cache", re.IGNORECASE)
@@ -39,7 +39,7 @@ _DROPPED_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A request of a page and what became of it: a status, or the reason why it was not sent."""
+    """A request of a page and its outcome: a status, or the reason why it was not sent."""
 
     url: str
     type: str
@@ -51,16 +51,16 @@ class Resource:
 
 @dataclass(slots=True)
 class PageAccount:
-    """What one page has loaded."""
+    """The resources that one page has loaded."""
 
     # the page's own document, which has been fetched already
     document: Response
     pictures: bool = False
     resources: list[Resource] = field(default_factory=list)
     bytes: int = 0
-    # requests that the page has made, also those that are not answered yet
+    # requests that the page has made, including those without a response yet
     requests: int = 0
-    # the first failure without which the page might show more
+    # the first temporary failure that may have left the page incomplete
     trouble: Retry | None = None
 
 
@@ -105,32 +105,38 @@ class ResourceLoader:
         """A loader with a separate cache."""
         return cls(fetcher, check, limits, AssetCache(limits.cache_bytes))
 
-    async def serve(self, account: PageAccount, order: ResourceOrder) -> ResourceReply:
+    async def serve(self, account: PageAccount, request: ResourceRequest) -> ResourceReply:
         """The reply to one request of a page; never raises for anything that a page can cause."""
-        if order.main:
+        if request.main:
             return _reply(account.document)
         account.requests += 1
         if (over := self._limit_reached(account)) is not None:
             return ResourceReply(refused=over, over=True)
-        refused = _refusal(account, order)
+        refused = refusal(
+            request.url,
+            request.method,
+            request.type,
+            account.document.url,
+            pictures=account.pictures,
+        )
         if refused is not None:
-            return _refuse(account, order, refused)
-        cached = self.cache.get(order.url) if order.method == Method.GET else None
+            return _refuse(account, request, refused)
+        cached = self.cache.get(request.url) if request.method == Method.GET else None
         if cached is not None:
-            _note(account, order, cached, cached=True)
+            _note(account, request, cached, cached=True)
             return _reply(cached)
         try:
-            response = await self._fetch(order)
+            response = await self._fetch(request)
         except WorkFailed as error:
-            _note_trouble(account, order, error)
-            return _refuse(account, order, str(error).partition("\n")[0][:200])
+            _note_trouble(account, request, error)
+            return _refuse(account, request, str(error).partition("\n")[0][:200])
         account.bytes += len(response.body)
-        _note(account, order, response)
+        _note(account, request, response)
         failure = classify_status(response.status, response.headers)
         if isinstance(failure, Retry):
-            _note_trouble(account, order, failure)
-        if order.method == Method.GET:
-            self.cache.add(order.url, order.type, response)
+            _note_trouble(account, request, failure)
+        if request.method == Method.GET:
+            self.cache.add(request.url, request.type, response)
         return _reply(response)
 
     def _limit_reached(self, account: PageAccount) -> str | None:
@@ -140,22 +146,22 @@ class ResourceLoader:
             return f"more than {self.limits.bytes:,} bytes"
         return None
 
-    async def _fetch(self, order: ResourceOrder) -> Response:
-        await self.check(order.url)
+    async def _fetch(self, request: ResourceRequest) -> Response:
+        await self.check(request.url)
         headers = {
             name: value
-            for name, value in order.headers.items()
+            for name, value in request.headers.items()
             if name not in _OWN_HEADERS and not name.startswith(("sec-", ":", "proxy-"))
         }
-        request = Request(
-            order.url,
-            method=Method(order.method),
+        sent = Request(
+            request.url,
+            method=Method(request.method),
             headers=headers,
-            body=order.body or None,
+            body=request.body or None,
             limits=RESOURCE_LIMITS,
         )
-        followed = await follow(self.fetcher, request, self.check)
-        return replace(followed.response, url=order.url)
+        followed = await follow(self.fetcher, sent, self.check)
+        return replace(followed.response, url=request.url)
 
 
 def robots_check(gate: RobotsGate) -> CheckHop:
@@ -174,27 +180,22 @@ def robots_check(gate: RobotsGate) -> CheckHop:
     return check
 
 
-def _refusal(account: PageAccount, order: ResourceOrder) -> str | None:
-    page = account.document.url
-    return refusal(order.url, order.method, order.type, page, pictures=account.pictures)
-
-
 def _note(
-    account: PageAccount, order: ResourceOrder, response: Response, *, cached: bool = False
+    account: PageAccount, request: ResourceRequest, response: Response, *, cached: bool = False
 ) -> None:
     account.resources.append(
-        Resource(order.url, order.type, response.status, len(response.body), cached)
+        Resource(request.url, request.type, response.status, len(response.body), cached)
     )
 
 
-def _note_trouble(account: PageAccount, order: ResourceOrder, error: WorkFailed) -> None:
-    own = host_of(order.url) == host_of(account.document.url)
-    if own and order.type in NEEDED and isinstance(error, Retry):
+def _note_trouble(account: PageAccount, request: ResourceRequest, error: WorkFailed) -> None:
+    own = host_of(request.url) == host_of(account.document.url)
+    if own and request.type in NEEDED and isinstance(error, Retry):
         account.trouble = account.trouble or error
 
 
-def _refuse(account: PageAccount, order: ResourceOrder, reason: str) -> ResourceReply:
-    account.resources.append(Resource(order.url[:2000], order.type, refused=reason))
+def _refuse(account: PageAccount, request: ResourceRequest, reason: str) -> ResourceReply:
+    account.resources.append(Resource(request.url[:2000], request.type, refused=reason))
     return ResourceReply(refused=reason)
 
 

@@ -1,4 +1,4 @@
-"""What keeps a browser in: no network of its own, and flags that turn off what pages never need."""
+"""Isolation of a browser: no network access, and flags that turn off unneeded features."""
 
 from __future__ import annotations
 

@@ -7,9 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
+from dataclasses import replace
 
 import orjson
 from pydantic import TypeAdapter
@@ -20,7 +18,7 @@ from forager.db.outages import TROUBLE
 from forager.errors import DatabaseUnavailable
 from forager.services import store
 from forager.services.service import Service
-from forager.services.status import ProcessIdentity, ServiceStatus
+from forager.services.status import ProcessIdentity, ServiceProcess, ServiceStatus
 from forager.services.supervisor import ServiceSupervisor, running
 from forager.settings import Settings
 
@@ -29,24 +27,6 @@ KEPT_FOR = 86_400.0
 WRITE_LIMIT = 2.0
 
 _STATUSES = TypeAdapter(list[ServiceStatus])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceProcess:
-    """A process that runs services; `is_gone`: it has not reported for too long."""
-
-    id: UUID
-    command: str
-    host: str
-    pid: int
-    started_at: datetime
-    last_seen: datetime
-    is_gone: bool
-    services: list[ServiceStatus]
-
-    @property
-    def failing(self) -> list[ServiceStatus]:
-        return [each for each in self.services if each.is_failing]
 
 
 def identify(command: str, process: str | None) -> ProcessIdentity:
@@ -86,19 +66,7 @@ async def run_services(
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
     rows = await database.run(store.select_processes, stale_after=settings.stale_after)
-    return [
-        ServiceProcess(
-            id=row.id,
-            command=row.command,
-            host=row.host,
-            pid=row.pid,
-            started_at=row.started_at,
-            last_seen=row.last_seen,
-            is_gone=row.is_stale,
-            services=_STATUSES.validate_python(row.services),
-        )
-        for row in rows
-    ]
+    return [replace(row, services=_STATUSES.validate_python(row.services)) for row in rows]
 
 
 async def _write(

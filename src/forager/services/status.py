@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 # consecutive failures after which a service counts as failing
@@ -61,8 +60,10 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRow(ProcessIdentity):
+class ServiceProcess(ProcessIdentity):
+    """A process that runs services; `is_gone`: it has not reported for too long."""
+
     started_at: datetime
     last_seen: datetime
-    is_stale: bool
-    services: list[dict[str, Any]]
+    is_gone: bool
+    services: list[ServiceStatus]

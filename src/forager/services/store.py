@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.rows import Rows
-from forager.services.status import ProcessIdentity, ProcessRow
+from forager.services.status import ProcessIdentity, ServiceProcess
 
 
 async def upsert_process(
@@ -18,17 +19,10 @@ async def upsert_process(
     await connection.execute(
         """
         INSERT INTO service_processes (id, command, host, pid, process, services)
-        VALUES (%s, %s, %s, %s, %s, %s)
+        VALUES (%(id)s, %(command)s, %(host)s, %(pid)s, %(process)s, %(services)s)
             ON CONFLICT (id) DO UPDATE SET last_seen = now(), services = excluded.services
         """,
-        (
-            identity.id,
-            identity.command,
-            identity.host,
-            identity.pid,
-            identity.process,
-            Jsonb(services),
-        ),
+        {**asdict(identity), "services": Jsonb(services)},
     )
 
 
@@ -44,11 +38,12 @@ async def delete_old_processes(connection: Connection, *, older_than: float) -> 
     )
 
 
-async def select_processes(connection: Connection, *, stale_after: float) -> list[ProcessRow]:
-    return await Rows(connection, ProcessRow).all(
+async def select_processes(connection: Connection, *, stale_after: float) -> list[ServiceProcess]:
+    """The processes, with their services as they wrote them: not parsed."""
+    return await Rows(connection, ServiceProcess).all(
         """
         SELECT id, command, host, pid, process, started_at, last_seen, services,
-               last_seen < now() - make_interval(secs => %s) AS is_stale
+               last_seen < now() - make_interval(secs => %s) AS is_gone
           FROM service_processes
          ORDER BY started_at, id
         """,

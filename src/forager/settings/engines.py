@@ -6,16 +6,29 @@ from enum import StrEnum
 from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from forager.settings.values import Seconds
 
-BROKER_SCHEMES = ("amqp://", "amqps://")
-SEARCH_SCHEMES = ("http://", "https://")
 # the scheme is the mode of encryption
 SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN = "smtps", "smtp", "smtp-plain"
-SMTP_SCHEMES = tuple(f"{mode}://" for mode in (SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN))
-CLICKHOUSE_SCHEMES = ("clickhouse://", "clickhouses://")
+# the schemes of each URL, and an example
+_URLS = {
+    "broker_url": (("amqp", "amqps"), "amqp://user:password@host:5672/vhost"),
+    "opensearch_url": (("http", "https"), "https://user:password@host:9200"),
+    "clickhouse_url": (
+        ("clickhouse", "clickhouses"),
+        "clickhouse://user:password@host:8123/database",
+    ),
+    "smtp_url": ((SMTP_TLS, SMTP_STARTTLS, SMTP_PLAIN), "smtp://user:password@host:587"),
+}
 # otherwise they end the host, and an error message shows the password as a wrong port or path
 ESCAPED = "; in a password, write / ? # @ [ ] as %2F %3F %23 %40 %5B %5D"
 
@@ -110,50 +123,24 @@ class EngineSettings(BaseModel):
         description="Sender address of e-mail messages.",
     )
 
-    @field_validator("broker_url", mode="after")
+    @field_validator(*_URLS, mode="after")
     @classmethod
-    def _amqp_url(cls, url: SecretStr | None) -> SecretStr | None:
-        # several brokers may stand in for each other
-        given = [] if url is None else url.get_secret_value().split(";")
-        if not all(_is_address(each, BROKER_SCHEMES) for each in given):
-            raise ValueError(f"expected amqp://user:password@host:5672/vhost{ESCAPED}")
-        return url
-
-    @field_validator("opensearch_url", mode="after")
-    @classmethod
-    def _http_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not _is_address(url.get_secret_value(), SEARCH_SCHEMES):
-            raise ValueError(f"expected https://user:password@host:9200{ESCAPED}")
-        return url
-
-    @field_validator("clickhouse_url", mode="after")
-    @classmethod
-    def _clickhouse_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not _is_address(url.get_secret_value(), CLICKHOUSE_SCHEMES):
-            raise ValueError(f"expected clickhouse://user:password@host:8123/database{ESCAPED}")
-        return url
-
-    @field_validator("smtp_url", mode="after")
-    @classmethod
-    def _smtp_url(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not _is_address(url.get_secret_value(), SMTP_SCHEMES):
-            raise ValueError(f"expected smtp://user:password@host:587{ESCAPED}")
+    def _check_url(cls, url: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if url is not None:
+            schemes, example = _URLS[info.field_name or ""]
+            text = url.get_secret_value()
+            # several brokers may stand in for each other
+            given = text.split(";") if info.field_name == "broker_url" else [text]
+            if not all(_is_address(each, schemes) for each in given):
+                raise ValueError(f"expected {example}{ESCAPED}")
         return url
 
     @model_validator(mode="after")
-    def _has_sender(self) -> Self:
+    def _is_complete(self) -> Self:
         if self.smtp_url is not None and self.smtp_from is None:
             raise ValueError("smtp_url is set, but smtp_from is not")
-        return self
-
-    @model_validator(mode="after")
-    def _has_broker(self) -> Self:
         if self.dispatch is Dispatch.CELERY and self.broker_url is None:
             raise ValueError("dispatch is celery, but broker_url is not set")
-        return self
-
-    @model_validator(mode="after")
-    def _has_engine(self) -> Self:
         if self.search is Search.OPENSEARCH and self.opensearch_url is None:
             raise ValueError("search is opensearch, but opensearch_url is not set")
         return self
@@ -167,4 +154,6 @@ def _is_address(text: str, schemes: tuple[str, ...]) -> bool:
     except ValueError:
         return False
     behind = f"{parts.path}{parts.query}{parts.fragment}"
-    return text.startswith(schemes) and has_host and "@" not in behind
+    # urlsplit lowers the scheme, which the clients do not
+    has_scheme = text.startswith(tuple(f"{scheme}://" for scheme in schemes))
+    return has_scheme and has_host and "@" not in behind

@@ -6,13 +6,15 @@ import difflib
 import os
 import tomllib
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from forager.errors import InvalidInput
 from forager.settings.model import ENV_PREFIX, Settings, config_file, read_config_file
+from forager.settings.values import masked_url
 
 # names with the prefix that are not settings: where the file is, and what only the tests read
 ENV_OTHER = {"FORAGER_CONFIG"}
@@ -116,3 +118,50 @@ def _is_secret(name: str) -> bool:
 def _closest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {match[0]}?)" if match else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSetting:
+    """One setting as it is in force."""
+
+    name: str
+    value: Any
+    origin: str
+    environment: str
+    description: str
+
+
+def shown_settings(settings: Settings, flags: Collection[str] | None = None) -> list[ShownSetting]:
+    """Every setting; without the names of flags, those that differ from file and environment."""
+    origin = origins(_flags(settings) if flags is None else flags)
+    return [
+        ShownSetting(
+            name=name,
+            value=_masked(getattr(settings, name)),
+            origin=origin[name].value,
+            environment=env_name(name),
+            description=field.description or "",
+        )
+        for name, field in type(settings).model_fields.items()
+    ]
+
+
+def setting_words(value: Any) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _flags(settings: Settings) -> set[str]:
+    plain = load_settings()
+    names = type(settings).model_fields
+    return {name for name in names if getattr(settings, name) != getattr(plain, name)}
+
+
+def _masked(value: Any) -> Any:
+    """The value without its secret; what is not secret of a URL stays readable."""
+    if isinstance(value, SecretStr):
+        return masked_url(value.get_secret_value())
+    return masked_url(value) if isinstance(value, str) and "://" in value else value

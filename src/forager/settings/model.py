@@ -87,7 +87,7 @@ LESS = (
 )
 AT_MOST = (
     ("poll_interval", "heartbeat_interval", "a worker beats only when it looks for jobs"),
-    ("heartbeat_interval", "watchdog_interval", "the living need time to beat between two looks"),
+    ("heartbeat_interval", "watchdog_interval", "a heartbeat must come between two checks"),
     ("stall_limit", "progress_limit", "a runner that is frozen makes no progress either"),
     ("retry_delay", "retry_delay_max", "the first wait cannot be longer than the longest"),
     ("task_retry_delay", "task_retry_delay_max", "the first wait cannot exceed the longest"),
@@ -135,17 +135,15 @@ class Settings(
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        for smaller, larger, reason in LESS:
-            if not getattr(self, smaller) < getattr(self, larger):
-                raise ValueError(self._disorder(smaller, "less than", larger, reason))
-        for smaller, larger, reason in AT_MOST:
-            if not getattr(self, smaller) <= getattr(self, larger):
-                raise ValueError(self._disorder(smaller, "at most", larger, reason))
+        for smaller, larger, reason in (*LESS, *AT_MOST):
+            low, high = getattr(self, smaller), getattr(self, larger)
+            is_strict = (smaller, larger, reason) in LESS
+            if low > high or (is_strict and low == high):
+                relation = "less than" if is_strict else "at most"
+                raise ValueError(
+                    f"{smaller} ({low:g} s) must be {relation} {larger} ({high:g} s): {reason}"
+                )
         return self
-
-    def _disorder(self, smaller: str, relation: str, larger: str, reason: str) -> str:
-        low, high = getattr(self, smaller), getattr(self, larger)
-        return f"{smaller} ({low:g} s) must be {relation} {larger} ({high:g} s): {reason}"
 
 
 def config_file() -> Path:

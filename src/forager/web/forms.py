@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 from urllib.parse import parse_qs
 
@@ -10,6 +11,7 @@ from fastapi import Depends, Request
 
 from forager.errors import InvalidInput
 from forager.extract.text import storable
+from forager.tasks.task import parse_every
 
 MAX_FIELDS = 2000
 MAX_BYTES = 1_000_000
@@ -30,7 +32,7 @@ class Form:
     def ids(self, name: str) -> list[int]:
         """The IDs of checked rows."""
         texts = self.texts(name)
-        if not all(_is_number(text) for text in texts):
+        if not all(_is_number(text) and int(text) < 2**63 for text in texts):
             raise InvalidInput("an ID is not a number")
         return [int(text) for text in texts]
 
@@ -42,6 +44,9 @@ class Form:
 
     def checked(self, name: str) -> bool:
         return bool(self.text(name))
+
+    def interval(self, name: str) -> timedelta | None:
+        return parse_every(self.text(name)) if self.text(name) else None
 
     def number(self, name: str, *, least: int = 0, most: int = LARGEST) -> int | None:
         """A whole number; None if the field is empty."""
@@ -68,7 +73,7 @@ class Form:
 
 def _is_number(text: str) -> bool:
     # Python refuses to read a number of thousands of digits
-    return len(text) < 19 and text.isascii() and text.isdecimal()
+    return len(text) < 20 and text.isascii() and text.isdecimal()
 
 
 def _words(name: str) -> str:

@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from uuid import UUID
 
 from forager.access.caller import Scope
 from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
-from forager.jobs.job import Job, StateCount
+from forager.jobs.job import StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
 from forager.jobs.workers import Worker, list_workers
 from forager.parsers.rates import degraded_domains
@@ -165,9 +164,10 @@ async def _crawl_activity(visit: Visit, minutes: int) -> CrawlActivity:
     counts = await visit.here.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
+    now = time.time()
     return CrawlActivity(
         await queue_history(database, active=active, minutes=minutes, user_id=owner),
-        await _pace(visit, recent, minutes),
+        await pace_of(database, recent, since=now - minutes * 60, until=now, intervals=POINTS),
         await failures_of(database, recent),
     )
 
@@ -201,13 +201,6 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     return []
 
 
-async def _pace(visit: Visit, jobs: list[UUID], minutes: int) -> Pace:
-    now = time.time()
-    return await pace_of(
-        visit.database, jobs, since=now - minutes * 60, until=now, intervals=POINTS
-    )
-
-
 async def _workers(visit: Visit) -> int | None:
     if not visit.caller.scope.includes(Scope.OPERATE):
         return None
@@ -223,7 +216,8 @@ async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attentio
         statuses=[Status.FAILED], user_id=visit.caller.sees_only, limit=1
     )
     text = f"{counted(counts[Status.FAILED], 'job')} failed"
-    return [Attention(f"{text}, the newest: {_name(found.items[0])}", "/jobs?status=failed", True)]
+    newest = found.items[0].source_id or found.items[0].kind
+    return [Attention(f"{text}, the newest: {newest}", "/jobs?status=failed", True)]
 
 
 async def _refused(visit: Visit) -> list[Attention]:
@@ -293,10 +287,6 @@ async def _degraded(visit: Visit) -> list[Attention]:
         )
         for rate in found[:SHOWN_ATTENTION]
     ]
-
-
-def _name(job: Job) -> str:
-    return job.source_id or job.kind
 
 
 def is_stale(worker: Worker, stale_after: float) -> bool:

@@ -81,7 +81,7 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
         @functools.wraps(load)
         async def endpoint(**parameters: Any) -> Response:
             visit: Visit = parameters["visit"]
-            if _wants_stream(visit.request):
+            if visit.request.headers.get("accept", "").startswith("text/event-stream"):
                 again = functools.partial(load, **parameters)
                 return _streamed(visit, again)
             found = await load(**parameters)
@@ -125,10 +125,6 @@ def _answered(visit: Visit, done: Done) -> Response:
         return Response(status_code=204, headers={"HX-Trigger": notice.as_trigger()})
     write_notice(response, notice, visit.here.vault)
     return response
-
-
-def _wants_stream(request: Request) -> bool:
-    return request.headers.get("accept", "").startswith("text/event-stream")
 
 
 def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:

@@ -15,7 +15,7 @@ from forager.jobs import job as rows
 from forager.jobs import workers
 from forager.jobs.job import Move
 from forager.jobs.lifecycle import Status
-from forager.services import report
+from forager.services import status
 from forager.services.status import ServiceStatus
 
 
@@ -153,7 +153,7 @@ class BackgroundService(View, row=ServiceStatus, hidden=("is_fault",)):
     is_failing: bool
 
 
-class ServiceProcess(View, row=report.ServiceProcess):
+class ServiceProcess(View, row=status.ServiceProcess, hidden=("process",)):
     """A process that runs background services; `is_gone`: it has not reported for too long."""
 
     services: list[BackgroundService]

@@ -16,6 +16,7 @@ from forager.api.services import Here, Reader
 from forager.crawl.explain import explanation, outlook
 from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer
+from forager.crawl.settlement import PastOutcome
 from forager.documents.page import DocumentRow, SectionRow
 from forager.documents.reader import as_markdown, list_documents, read_page, read_path, section_of
 from forager.documents.search import SearchRequest, hit
@@ -106,7 +107,7 @@ class Outlook(View):
     domain: str | None = Field(description="Domain of the URL.")
 
 
-class PastFate(View, row=explanation.PastFate):
+class PastFate(View, row=PastOutcome):
     """The outcome of a URL in one crawl."""
 
 

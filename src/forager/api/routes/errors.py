@@ -85,9 +85,6 @@ class DroppedLetters(View):
 
 router = APIRouter()
 
-# the scope is all that is asked of the caller: tasks belong to the installation
-# ruff: noqa: ARG001
-
 Type = Annotated[ErrorType | None, Query(alias="type")]
 Hours = Annotated[
     float | None,

@@ -93,7 +93,7 @@ async def move_many(order: views.BulkOrder, here: Here, caller: Operator) -> vie
 
 
 @router.post("/jobs/prune")
-async def prune(order: views.PruneOrder, here: Here, caller: Admin) -> views.Pruned:  # noqa: ARG001 - the scope
+async def prune(order: views.PruneOrder, here: Here, caller: Admin) -> views.Pruned:
     """Delete finished jobs older than this, with their history; the default is a setting."""
     days = order.older_than_days
     return views.Pruned(
@@ -246,7 +246,7 @@ async def retry_failed(
 @router.get("/workers", tags=["workers"])
 async def workers(
     here: Here,
-    caller: Operator,  # noqa: ARG001 - the scope
+    caller: Operator,
     limit: Limit = 100,
     cursor: Offset = 0,
 ) -> Listed[views.Worker]:
@@ -257,7 +257,7 @@ async def workers(
 @router.get("/services", tags=["workers"])
 async def services(
     here: Here,
-    caller: Operator,  # noqa: ARG001 - the scope
+    caller: Operator,
     limit: Limit = 100,
     cursor: Offset = 0,
 ) -> Listed[views.ServiceProcess]:

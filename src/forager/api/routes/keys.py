@@ -82,9 +82,6 @@ class Me(View, row=Caller):
 
 router = APIRouter(tags=["keys"])
 
-# the scope is all that is asked of the caller in most of them
-# ruff: noqa: ARG001
-
 KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["0123456789ab"])]
 
 

@@ -24,9 +24,6 @@ from forager.tasks.alarms import decide_alarm, list_alarms
 
 router = APIRouter()
 
-# the scope is all that is asked of the caller here
-# ruff: noqa: ARG001
-
 Host = Annotated[PlainText, Path(min_length=1, max_length=300, examples=["shop.example.org"])]
 
 

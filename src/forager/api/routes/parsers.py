@@ -124,9 +124,6 @@ class BacktestReport(View):
 
 router = APIRouter(prefix="/parsers", tags=["parsers"])
 
-# the scope is all that is asked of the caller: parsers belong to the installation
-# ruff: noqa: ARG001
-
 Name = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["amazon"])]
 
 

@@ -37,9 +37,6 @@ from forager.products.search import MAX_CHARACTERS, search_products
 
 router = APIRouter(prefix="/products", tags=["products"])
 
-# the scope is all that is asked of the caller: products belong to the installation
-# ruff: noqa: ARG001
-
 ProductId = RowId
 Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
 Text = Annotated[PlainText | None, Query(max_length=1000)]
@@ -294,9 +291,6 @@ class AnalyticsAnswer(View, row=Answer):
 
 
 analytics_router = APIRouter(prefix="/analytics", tags=["analytics"])
-
-# the scope is all that is asked of the caller: tasks and proxies belong to the installation
-# ruff: noqa: ARG001
 
 
 @analytics_router.get("")

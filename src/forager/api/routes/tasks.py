@@ -28,9 +28,6 @@ from forager.tasks.tracking_request import BadLine, TrackRequest
 
 router = APIRouter(tags=["tasks"])
 
-# the scope is all that is asked of the caller: tasks belong to the installation
-# ruff: noqa: ARG001
-
 TaskId = RowId
 
 

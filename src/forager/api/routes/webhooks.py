@@ -184,9 +184,6 @@ class RemovedWebhook(View):
 
 router = APIRouter()
 
-# endpoints only need the scope of the caller
-# ruff: noqa: ARG001
-
 MessageId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT, description="ID of the message.")]
 
 

@@ -17,7 +17,7 @@ from psycopg.sql import SQL, Identifier
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 
 # The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
 # closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
@@ -63,7 +63,7 @@ async def register_segment(
 
 
 async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> None:
-    """Say how long segments are now; part of the commit that refers to the new records."""
+    """Record the new length of segments; part of the commit that refers to the new records."""
     await connection.execute(
         f"""
         UPDATE archive_segments s
@@ -78,7 +78,7 @@ async def grow_segments(connection: Connection, growths: Sequence[Growth]) -> No
 
 
 async def close_segment(connection: Connection, name: str) -> None:
-    """Say that a segment is complete; not before the last commit that refers to it."""
+    """Close a segment; not before the last commit that refers to it."""
     await connection.execute(
         "UPDATE archive_segments SET closed_at = coalesce(closed_at, now()) WHERE name = %s",
         (name,),
@@ -86,7 +86,7 @@ async def close_segment(connection: Connection, name: str) -> None:
 
 
 async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str = "") -> None:
-    """Say that a worker writes to none of its segments any more, but perhaps to one."""
+    """Close all segments of a worker, except perhaps one."""
     await connection.execute(
         """
         UPDATE archive_segments
@@ -98,7 +98,7 @@ async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str
 
 
 async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Those of the segments that stay while the transaction lasts: rows may refer to them."""
+    """Lock segments so that rows may refer to them; returns those that are not being deleted."""
     found = await Values(connection).all(
         """
         SELECT name
@@ -145,7 +145,7 @@ async def select_going(connection: Connection) -> list[str]:
 
 
 async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
-    """Where a row expects a record in a segment."""
+    """All references into a segment."""
     cursor = await connection.execute(
         """
         SELECT segment_offset, segment_length
@@ -206,7 +206,7 @@ async def select_some_references(
 
 
 async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM archive_references r
          WHERE segment = %s AND segment_offset = %s AND segment_length = %s
@@ -214,11 +214,10 @@ async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
         """,
         (ref.segment, ref.offset, ref.length),
     )
-    return await cursor.fetchone() is not None
 
 
 async def select_unknown(connection: Connection, names: Sequence[str]) -> set[str]:
-    """Those that have no row, and that no row refers to."""
+    """The names that have no row, and that no row refers to."""
     found = await Values(connection).all(
         f"""
         SELECT s.name
@@ -232,14 +231,13 @@ async def select_unknown(connection: Connection, names: Sequence[str]) -> set[st
 
 
 async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM crawl_jobs
          WHERE id = %s AND lease = %s AND status IN ('processing', 'paused')
         """,
         (job_id, lease),
     )
-    return await cursor.fetchone() is not None
 
 
 # --- deleting ------------------------------------------------------------------------------------
@@ -251,7 +249,7 @@ async def lock_closed_segment(connection: Connection, name: str) -> bool:
     A lease that has ended never comes back, and its writer has committed by then, so
     the statements that follow see every reference there will ever be.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         f"""
         SELECT FROM archive_segments s
          WHERE s.name = %s AND NOT ({MAY_BE_WRITTEN})
@@ -260,7 +258,6 @@ async def lock_closed_segment(connection: Connection, name: str) -> bool:
         """,
         (name,),
     )
-    return await cursor.fetchone() is not None
 
 
 async def referring_tables(connection: Connection) -> list[Identifier]:
@@ -321,16 +318,18 @@ async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef])
 
 
 async def mark_going(connection: Connection, name: str) -> bool:
-    """Say that a locked segment is about to be deleted, unless something refers to it."""
-    cursor = await connection.execute(
-        f"""
+    """Mark a locked segment for deletion, unless a row refers to it."""
+    return (
+        await Tuples(connection).affected(
+            f"""
         UPDATE archive_segments s
            SET going_at = coalesce(going_at, now())
          WHERE s.name = %s AND NOT ({IS_REFERRED_TO})
         """,
-        (name,),
+            (name,),
+        )
+        > 0
     )
-    return cursor.rowcount > 0
 
 
 async def delete_row(connection: Connection, name: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
-from uuid import UUID
+from dataclasses import asdict
 
+from forager.archive.retention import NEVER_MERGED, MovableSegment, SmallSegment
 from forager.archive.store import (
     IS_REFERRED_TO,
     MAY_BE_WRITTEN,
@@ -15,25 +13,7 @@ from forager.archive.store import (
     referring_tables,
 )
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
-
-NEVER_MERGED: Literal[-1] = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallSegment:
-    """A closed segment that could be part of a larger one."""
-
-    name: str
-    job_id: UUID | None
-    worker_id: UUID | None
-    bytes: int
-    records: int
-    created_at: datetime
-    written_at: datetime
-    # of a finished merge: the power of the fewest that its size is, so that each merge with its
-    # like lifts it out of its tier, and a few new segments do not have it written again
-    tier: int = NEVER_MERGED
+from forager.db.rows import Rows, Tuples, Values
 
 
 async def select_small(
@@ -69,7 +49,7 @@ async def select_small(
 
 async def claim_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> int:
     """Keep them from other mergers and from the clean-up for a while; how many are ours."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         UPDATE archive_segments
            SET keep_until = now() + make_interval(secs => %s)
@@ -77,19 +57,18 @@ async def claim_segments(connection: Connection, names: Sequence[str], *, second
         """,
         (seconds, list(names)),
     )
-    return cursor.rowcount
 
 
 # --- moving the references; one transaction, in this order ---------------------------------------
 
 
 async def limit_waiting(connection: Connection) -> None:
-    """A merge that would hold others up is put off."""
+    """Limit lock waits: a merge that would block others is put off."""
     await connection.execute("SET LOCAL lock_timeout = '5s'")
 
 
 async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -> None:
-    """Before the segments, as those do it who copy a reference: else each waits for the other."""
+    """Lock rows before segments, like a copy of a reference: the other order could deadlock."""
     await execute_for_each(
         connection,
         await referring_tables(connection),
@@ -100,7 +79,7 @@ async def lock_referring_rows(connection: Connection, segments: Sequence[str]) -
 
 async def lock_unfinished(connection: Connection, name: str) -> bool:
     """Lock the row of a merge that was neither finished nor given up."""
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM archive_segments
          WHERE name = %s AND closed_at IS NULL AND going_at IS NULL
@@ -108,7 +87,6 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
         """,
         (name,),
     )
-    return await cursor.fetchone() is not None
 
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
@@ -129,7 +107,7 @@ async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]
 async def move_references(
     connection: Connection, target: str, sources: Sequence[str], starts: Sequence[int]
 ) -> int:
-    """Let every row that refers to a source refer to the same record in the target."""
+    """Change every reference to a source into one to the same record in the target."""
     return await execute_for_each(
         connection,
         await referring_tables(connection),
@@ -148,25 +126,17 @@ async def finish_merge(connection: Connection, merged: SmallSegment, *, seconds:
     await connection.execute(
         """
         UPDATE archive_segments
-           SET job_id = %s, worker_id = %s, bytes = %s, records = %s, created_at = %s,
-               written_at = %s, closed_at = now(), keep_until = now() + make_interval(secs => %s)
-         WHERE name = %s
+           SET job_id = %(job_id)s, worker_id = %(worker_id)s, bytes = %(bytes)s,
+               records = %(records)s, created_at = %(created_at)s, written_at = %(written_at)s,
+               closed_at = now(), keep_until = now() + make_interval(secs => %(seconds)s)
+         WHERE name = %(name)s
         """,
-        (
-            merged.job_id,
-            merged.worker_id,
-            merged.bytes,
-            merged.records,
-            merged.created_at,
-            merged.written_at,
-            seconds,
-            merged.name,
-        ),
+        {**asdict(merged), "seconds": seconds},
     )
 
 
 async def keep_segments(connection: Connection, names: Sequence[str], *, seconds: float) -> None:
-    """Let readers that hold a reference from before have it for a while."""
+    """Keep segments for a while, for readers that hold an earlier reference."""
     await connection.execute(
         """
         UPDATE archive_segments
@@ -182,7 +152,7 @@ async def keep_segments(connection: Connection, names: Sequence[str], *, seconds
 
 async def close_abandoned(connection: Connection, owner: str, *, seconds: float) -> int:
     """Give up merges that are not finished in this time; the clean-up deletes them."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         UPDATE archive_segments
            SET closed_at = now()
@@ -191,14 +161,6 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
         """,
         (f"%/{owner}-%", seconds),
     )
-    return cursor.rowcount
-
-
-@dataclass(frozen=True, slots=True)
-class MovableSegment:
-    name: str
-    bytes: int
-    open: bool
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
@@ -230,12 +192,14 @@ async def select_movable(
 
 
 async def mark_moved(connection: Connection, name: str, place: str) -> bool:
-    """Say that a place has all of a segment; not of one that goes."""
-    cursor = await connection.execute(
-        "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
-        (place, name),
+    """Record that a place has all of a segment; not of one that is being deleted."""
+    return (
+        await Tuples(connection).affected(
+            "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
+            (place, name),
+        )
+        > 0
     )
-    return cursor.rowcount > 0
 
 
 async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # how long a second Ctrl-C waits for the final report
 REPORT_SECONDS = 2.0
-# an option as the crawl names it, at the start of a line that says what is wrong with it
+# the name of an option at the start of a line of an error message
 _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
 Urls = Annotated[
@@ -158,7 +158,7 @@ async def crawl_in_foreground(
     as_json: bool,
     spare: StartedProcess | None,
 ) -> int:
-    """Enqueue a crawl and watch it to its end; the exit code says how it ended."""
+    """Enqueue a crawl and watch it to its end; return the exit code."""
     from forager.crawl.report import crawl_report
     from forager.crawl.service import request_crawl
     from forager.db.database import open_database

@@ -86,7 +86,9 @@ class CrawlProgress:
         lines: list[RenderableType] = [bar, Text(_line(report))]
         if report.wait is not None:
             lines.append(Text(report.wait.words, style="dim"))
-        if errors := _errors(report):
+        failed = list(report.ledger.summary()["failed_by_reason"].items())[:6]
+        if failed:
+            errors = " · ".join(f"{number} {reason}" for reason, number in failed)
             lines.append(Text(errors, style="yellow"))
         if self._said:
             lines.append(Text(self._said, style="bold"))
@@ -104,11 +106,6 @@ def _line(report: CrawlReport) -> str:
     if report.seconds_left:
         parts.append(f"about {duration(report.seconds_left)} left")
     return " · ".join(parts)
-
-
-def _errors(report: CrawlReport) -> str:
-    failed = report.ledger.summary()["failed_by_reason"]
-    return " · ".join(f"{number} {reason}" for reason, number in list(failed.items())[:6])
 
 
 # a process that outlives the command keeps its end of the pipe open
@@ -154,19 +151,14 @@ def show_summary(report: CrawlReport, *, as_json: bool, interrupted: bool = Fals
     if as_json:
         show_json(report.as_json())
         return
-    _show_end(report)
+    job, why = report.job, _why(report)
+    say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
+    rate = f"{report.pages_per_second:.1f} pages/s"
+    say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
     _show_ledger(report.ledger.summary())
     if report.generation is not None and report.generation.is_complete:
         _show_changes(report.generation)
     _show_what_to_do(report, interrupted=interrupted)
-
-
-def _show_end(report: CrawlReport) -> None:
-    job = report.job
-    why = _why(report)
-    say(f"{job.shown_status}{': ' + why if why else ''}", "bold")
-    rate = f"{report.pages_per_second:.1f} pages/s"
-    say(f"job {job.id} · source {job.source_id} · {duration(report.seconds)} · {rate}")
 
 
 def _why(report: CrawlReport) -> str | None:

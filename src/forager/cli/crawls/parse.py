@@ -220,8 +220,8 @@ def show_product(parsed: ParsedProduct) -> None:
 
 
 def _evidence(product: Product, name: str) -> tuple[str, str]:
-    said = product.evidence.get(name)
-    return (f"{said.confidence:.0%}", said.origin) if said else ("", "")
+    evidence = product.evidence.get(name)
+    return (f"{evidence.confidence:.0%}", evidence.origin) if evidence else ("", "")
 
 
 def _words(product: Product) -> dict[str, str]:

@@ -56,18 +56,25 @@ def show_details(details: ProductDetails) -> None:
     product = details.product
     _show_fields(product)
     _show_about(details)
-    _show_variants(product)
+    if product.variants:
+        say("\nvariants", "bold")
+        show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
     if product.problems:
         say("\nproblems", "bold")
         for problem in product.problems:
             style = _SEVERITY.get(problem["severity"], "")
             say(f"  {problem['field']}: {problem['message']} ({problem['rule']})", style)
     _show_images(details)
-    _show_visits(details)
+    if details.extractions:
+        say("\nextractions", "bold")
+        show_rows(_EXTRACTION_COLUMNS, details.extractions)
+    if details.attempts:
+        say("\nattempts", "bold")
+        show_rows(_ATTEMPT_COLUMNS, details.attempts)
 
 
 def _show_fields(product: ProductRecord) -> None:
-    """Every field with how sure it is, and what in the page said so."""
+    """Print every field with its confidence and its origin in the page."""
     values: dict[str, Any] = {
         "name": product.name,
         "price": money(product.price, product.currency),
@@ -94,8 +101,12 @@ def _show_fields(product: ProductRecord) -> None:
 
 
 def _evidence(product: ProductRecord, name: str) -> tuple[str, str]:
-    said = product.evidence.get(name)
-    return ("", "") if said is None else (f"{said['confidence']:.0%}", said["origin"] or "")
+    evidence = product.evidence.get(name)
+    return (
+        ("", "")
+        if evidence is None
+        else (f"{evidence['confidence']:.0%}", evidence["origin"] or "")
+    )
 
 
 def _short(text: str | None) -> str | None:
@@ -152,12 +163,6 @@ VARIANT_COLUMNS: Columns = {
 }
 
 
-def _show_variants(product: ProductRecord) -> None:
-    if product.variants:
-        say("\nvariants", "bold")
-        show_rows(VARIANT_COLUMNS, product.variants[:_VARIANTS])
-
-
 def _show_images(details: ProductDetails) -> None:
     if not details.images:
         return
@@ -186,15 +191,6 @@ _ATTEMPT_COLUMNS: Columns = {
     "HTTP>": "http_status",
     "REASON": "error_message",
 }
-
-
-def _show_visits(details: ProductDetails) -> None:
-    if details.extractions:
-        say("\nextractions", "bold")
-        show_rows(_EXTRACTION_COLUMNS, details.extractions)
-    if details.attempts:
-        say("\nattempts", "bold")
-        show_rows(_ATTEMPT_COLUMNS, details.attempts)
 
 
 def show_history(entries: Sequence[PriceEntry]) -> None:
@@ -263,7 +259,7 @@ def show_stats(stats: Stats) -> None:
 def _show_counts(title: str, counts: Sequence[tuple[str | None, int]]) -> None:
     if counts:
         say(f"\n{title}", "bold")
-        show_table({"": {}, " ": RIGHT}, [(name or "not said", number) for name, number in counts])
+        show_table({"": {}, " ": RIGHT}, [(name or "unknown", number) for name, number in counts])
 
 
 WIDTH = 60
@@ -281,7 +277,8 @@ def chart(entries: Sequence[PriceEntry], *, now: datetime | None = None) -> list
         return []
     end = max(now or datetime.now(UTC), shown[-1].recorded_at)
     levels = [_level(price, min(amounts), max(amounts)) for price in _sampled(shown, end)]
-    return [*_lines(levels, min(amounts), max(amounts)), _axis(shown[0].recorded_at, end)]
+    first, last = (f"{at.astimezone():%Y-%m-%d}" for at in (shown[0].recorded_at, end))
+    return [*_lines(levels, min(amounts), max(amounts)), f"{first} to {last}"]
 
 
 def _sampled(entries: Sequence[PriceEntry], end: datetime) -> Iterator[Decimal]:
@@ -306,8 +303,3 @@ def _lines(levels: Sequence[int], low: Decimal, high: Decimal) -> Iterator[str]:
     for line in reversed(range(HEIGHT)):
         blocks = (_BLOCKS[min(max(level - line * _STEPS, 0), _STEPS)] for level in levels)
         yield f"{labels.get(line, ''):>{width}} {''.join(blocks)}".rstrip()
-
-
-def _axis(start: datetime, end: datetime) -> str:
-    first, last = (f"{at.astimezone():%Y-%m-%d}" for at in (start, end))
-    return f"{first} to {last}"

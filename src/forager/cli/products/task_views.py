@@ -1,4 +1,4 @@
-"""How tasks look."""
+"""Output of `forager tasks`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from forager.cli.output import (
     on_one_line,
     plain,
     say,
-    short_time,
     show_rows,
     show_table,
 )
@@ -46,32 +45,29 @@ def report_document(report: TaskReport) -> dict[str, Any]:
     return document(report.task) | more | {"attempts": report.attempts}
 
 
-def show_tasks(tasks: Sequence[Task]) -> None:
-    show_table("ID>, STATUS, PRIORITY>, NEXT, URL…, NOTE…", [_row(task) for task in tasks])
+def _note(task: Task) -> str:
+    # the status shows only holds on the task itself
+    hold = task.held_by if task.all_hold or task.domain_hold else None
+    return "; ".join(filter(None, (hold, task.error_message)))
 
 
-def _row(task: Task) -> tuple[Any, ...]:
-    following = task.next_crawl_at if task.status == "completed" else task.scheduled_at
-    return (
-        task.id,
-        (task.shown_status, STYLES.get(task.shown_status, "")),
-        task.priority,
-        short_time(following) if task.status in ("completed", "pending") else "",
-        task.url,
-        on_one_line("; ".join(filter(None, (_wide_hold(task), task.error_message)))),
-    )
-
-
-def _wide_hold(task: Task) -> str | None:
-    """A hold that the state does not show: on its domain, or on everything."""
-    return task.held_by if task.all_hold or task.domain_hold else None
+TASK_COLUMNS: Columns = {
+    "ID>": "id",
+    "STATUS": lambda task: (task.shown_status, STYLES.get(task.shown_status, "")),
+    "PRIORITY>": "priority",
+    "NEXT": lambda task: {"completed": task.next_crawl_at, "pending": task.scheduled_at}.get(
+        task.status
+    ),
+    "URL…": "url",
+    "NOTE…": _note,
+}
 
 
 def note_holds(tasks: Sequence[Task]) -> None:
-    """Say what keeps tasks of a list from beginning, and how that ends."""
+    """Name the holds on listed tasks, and the commands that end them."""
     everything = next((task.all_hold for task in tasks if task.all_hold), None)
     if everything:
-        note(f"All tasks are {everything}: `forager tasks resume --all` lets them go.")
+        note(f"All tasks are {everything}: `forager tasks resume --all` resumes them.")
     domains = {task.domain: task.domain_hold for task in tasks if task.domain_hold}
     for domain, hold in list(domains.items())[:DOMAINS_NAMED]:
         note(f"Those of {domain} are {hold}: `forager tasks resume --domain {domain}`")

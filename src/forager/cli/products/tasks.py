@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, option
-from forager.cli.output import counted, note, note_more, plain, say, show_page
+from forager.cli.output import counted, note, note_more, plain, say, show_page, show_rows
 from forager.cli.products import task_views as views
 from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
 from forager.errors import InvalidInput
@@ -83,7 +83,7 @@ def list_(
     if as_json:
         return show_page([views.document(task) for task in page.items], page.next_cursor)
     if page.items:
-        views.show_tasks(page.items)
+        show_rows(views.TASK_COLUMNS, page.items)
         views.note_holds(page.items)
     elif chosen.is_everything:
         note("There are no tasks. `forager products track URL` creates one.")

@@ -10,7 +10,7 @@ import typer
 
 from forager.amounts import parse_duration, parse_size
 from forager.archive import deletion
-from forager.archive.audit import Look, audit, repair, sample_references
+from forager.archive.audit import CheckedRecord, audit, repair, sample_references
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.segment import parse_ref
@@ -100,21 +100,21 @@ def verify(
 
 
 def _verify_sample(context: typer.Context, size: int, *, as_json: bool) -> None:
-    async def read(here: CommandContext) -> list[Look]:
-        looks = []
+    async def read(here: CommandContext) -> list[CheckedRecord]:
+        checked = []
         with Steps("records", size, shown=not as_json) as steps:
             storage = _storage(here.settings)
-            async for found in sample_references(here.database, storage, size):
-                looks.append(found)
-                steps.show(len(looks))
-        return looks
+            async for record in sample_references(here.database, storage, size):
+                checked.append(record)
+                steps.show(len(checked))
+        return checked
 
-    looks = with_services(context, read)
+    checked = with_services(context, read)
     if as_json:
-        show_json(views.sample_as_json(looks))
+        show_json(views.sample_as_json(checked))
     else:
-        views.show_sample(looks)
-    fail_unless(lambda read: not any(found.problem for found in read))(looks)
+        views.show_sample(checked)
+    fail_unless(lambda read: not any(record.problem for record in read))(checked)
 
 
 @dataclass(frozen=True, slots=True)

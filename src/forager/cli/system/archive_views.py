@@ -1,4 +1,4 @@
-"""How the archive's answers look, to people and to programs."""
+"""Output of `forager archive`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from forager.cli.output import Columns, clean, counted, duration, long_time, not
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from forager.archive.audit import Finding, Look
+    from forager.archive.audit import CheckedRecord, Finding
     from forager.archive.deletion import Pruned
     from forager.archive.reader import ArchivedResponse
     from forager.archive.retention import Deletion, Plan, SegmentRow
@@ -68,7 +68,7 @@ class Audit:
 
     @property
     def failed(self) -> bool:
-        """Something that was promised is lost, whether or not rows still promise it."""
+        """Whether a response that rows refer to, or referred to before a repair, is lost."""
         return any(not finding.ok for finding in self.findings)
 
     def as_json(self) -> dict[str, Any]:
@@ -105,16 +105,18 @@ def show_findings(findings: Sequence[Finding]) -> None:
             say(f"{finding.segment}: {trouble.value}{detail}", "" if trouble.harmless else "red")
 
 
-def show_sample(looks: Sequence[Look]) -> None:
-    broken = [look for look in looks if look.problem]
-    for look in broken:
-        say(f"{look.ref}: {look.problem}", "red")
-    note(f"{counted(len(looks), 'record')} read, {len(broken)} of them in vain.")
+def show_sample(checked: Sequence[CheckedRecord]) -> None:
+    broken = [record for record in checked if record.problem]
+    for record in broken:
+        say(f"{record.ref}: {record.problem}", "red")
+    note(f"{counted(len(checked), 'record')} read, {len(broken)} of them unreadable.")
 
 
-def sample_as_json(looks: Sequence[Look]) -> dict[str, Any]:
-    broken = [{"ref": str(look.ref), "problem": look.problem} for look in looks if look.problem]
-    return {"ok": not broken, "read": len(looks), "broken": broken}
+def sample_as_json(checked: Sequence[CheckedRecord]) -> dict[str, Any]:
+    broken = [
+        {"ref": str(record.ref), "problem": record.problem} for record in checked if record.problem
+    ]
+    return {"ok": not broken, "read": len(checked), "broken": broken}
 
 
 def repair_question(findings: Sequence[Finding]) -> str:
@@ -147,7 +149,7 @@ class Pruning:
             "kept": [_deletion_as_json(deletion) for deletion in self.plan.kept],
             "spared": [d.segment.name for d in self.done.spared] if self.done else [],
             "orphans": [orphan.name for orphan in self.orphans],
-            "freed_bytes": sum(deletion.segment.size for deletion in planned),
+            "freed_bytes": sum(deletion.segment.bytes for deletion in planned),
         }
 
 
@@ -160,8 +162,8 @@ def show_pruning(pruning: Pruning) -> None:
     for deletion in done.spared if done else []:
         note(f"spared, as it is in use now: {deletion.segment.name}")
     for orphan in pruning.orphans:
-        say(f"{orphan.name} ({size_in_words(orphan.size)}): the database knows nothing of it")
-    freed = [d.segment.size for d in deleted] + [orphan.size for orphan in pruning.orphans]
+        say(f"{orphan.name} ({size_in_words(orphan.size)}): unknown to the database")
+    freed = [d.segment.bytes for d in deleted] + [orphan.size for orphan in pruning.orphans]
     size = size_in_words(sum(freed))
     verb = "would be deleted" if done is None else "deleted"
     note(f"{counted(len(freed), 'segment')} ({size}) {verb}.")
@@ -182,22 +184,22 @@ def loss_question(losses: Sequence[Deletion]) -> str:
 
 def orphan_question(orphans: Sequence[StoredSegment]) -> str:
     size = size_in_words(sum(orphan.size for orphan in orphans))
-    return f"Delete {counted(len(orphans), 'file')} ({size}) that this database knows nothing of?"
+    return f"Delete {counted(len(orphans), 'file')} ({size}) that are unknown to this database?"
 
 
 def _deletion_in_words(deletion: Deletion) -> str:
     segment = deletion.segment
     references = counted(segment.references, "reference")
-    return f"{segment.name} ({size_in_words(segment.size)}, {references})"
+    return f"{segment.name} ({size_in_words(segment.bytes)}, {references})"
 
 
 def _deletion_as_json(deletion: Deletion) -> dict[str, Any]:
     segment = deletion.segment
     return {
         "name": segment.name,
-        "bytes": segment.size,
+        "bytes": segment.bytes,
         "references": segment.references,
-        "written_at": segment.last_used,
+        "written_at": segment.written_at,
         "reason": deletion.reason.name.lower(),
     }
 

@@ -101,7 +101,7 @@ def support_bundle(
     The file contains no pages, URLs, keys or passwords. Read it before you send it.
     """
     from forager.doctor.bundle import support_bundle as collect
-    from forager.settings.shown import shown_settings
+    from forager.settings.loading import shown_settings
 
     flags = flags_of(context)
     settings = flags.load()
@@ -134,7 +134,7 @@ def config() -> None:
 def show(context: typer.Context, as_json: AsJson = False) -> None:
     """Show every setting, its value, and where it came from. Passwords are masked."""
     from forager.settings import config_file
-    from forager.settings.shown import setting_words, shown_settings
+    from forager.settings.loading import setting_words, shown_settings
 
     flags = flags_of(context)
     shown = shown_settings(flags.load(quiet=False), flags.given)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from forager.archive.storage import Storage
 from forager.crawl.explain import store
 from forager.crawl.explain.outlook import Outlook, outlook
-from forager.crawl.explain.store import Fate
 from forager.crawl.frontier.seeding import scope_of
 from forager.crawl.options import CrawlOptions, crawl_options
 from forager.crawl.rendering import domain_of
 from forager.crawl.report import rounded_time, workers_awaited
-from forager.crawl.settlement import Outcome
+from forager.crawl.settlement import Outcome, PastOutcome, UrlRecord
 from forager.db.database import Connection, Database
-from forager.documents.page import CarriedPage, carried_page
+from forager.documents.page import CarriedPage
 from forager.documents.store import reads
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_key
@@ -33,10 +32,17 @@ from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
-from forager.products.record import AttemptRecord
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.service import Tasks
+
+if TYPE_CHECKING:
+    from forager.documents.check import PageContent
+
+NEAR_SHOWN = 5
+RECENT_CRAWLS = 50
+MAX_ANCESTORS = 200
+NEVER_SEEN = "never seen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,76 +53,8 @@ class TrackedAs:
     status: str
     why: str | Hint
     next_at: datetime | None
-    last_attempt: str | None
-    last_at: datetime | None
-
-
-async def tracked_as(
-    database: Database, settings: Settings, url: NormalisedUrl
-) -> TrackedAs | None:
-    try:
-        report = await Tasks(database, settings).report(url)
-    except NotFound:
-        return None
-    last = report.attempts[0] if report.attempts else None
-    return TrackedAs(
-        task_id=report.task.id,
-        status=report.task.shown_status,
-        why=report.why,
-        next_at=report.next_at,
-        last_attempt=_attempt_words(last) if last else None,
-        last_at=last.finished_at if last else None,
-    )
-
-
-def _attempt_words(attempt: AttemptRecord) -> str:
-    status = f" (HTTP {attempt.http_status})" if attempt.http_status else ""
-    return f"{attempt.stage} {attempt.outcome}{status}"
-
-
-NEAR_SHOWN = 5
-RECENT_CRAWLS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastFate:
-    """The outcome of a URL in one crawl."""
-
-    job_id: UUID
-    outcome: str
-    reason: str | None
-    detail: str | None
-    http_status: int | None
-    attempts: int
-    settled_at: datetime | None
-
-
-async def url_history(
-    connection: Connection, url: NormalisedUrl, *, user_id: UUID | None = None
-) -> list[PastFate]:
-    """The outcomes in the latest crawls (of an owner), newest first."""
-    jobs = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
-    fates = await store.select_settled(connection, jobs, url_key(url))
-    return [_past(fate) for fate in sorted(fates, key=lambda fate: jobs.index(fate.job_id))]
-
-
-def _past(fate: Fate) -> PastFate:
-    return PastFate(
-        job_id=fate.job_id,
-        outcome=fate.outcome,
-        reason=fate.reason,
-        detail=fate.detail,
-        http_status=fate.http_status,
-        attempts=fate.attempts,
-        settled_at=fate.settled_at,
-    )
-
-
-if TYPE_CHECKING:
-    from forager.documents.check import PageContent
-
-LONGEST_WAY = 200
-NEVER_SEEN = "never seen"
+    last_attempt: str | None = None
+    last_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +77,14 @@ class NearDuplicates:
 class Explanation:
     url: str
     normalised: str
-    # what was done to the URL as it was given
+    # how the given URL was normalized
     steps: list[str]
     job_id: UUID | None
-    verdict: str
+    verdict: str = NEVER_SEEN
     reason: str | None = None
     words: str
     duplicate_of: str | None = None
-    # it failed in this crawl, which keeps the version before
+    # the previous version, if the page failed in this crawl and is kept
     carried_over: CarriedPage | None = None
     http_status: int | None = None
     depth: int | None = None
@@ -160,22 +98,10 @@ class Explanation:
     # whether it would be fetched now, by the rules of that crawl
     outlook: Outlook
     # how the newest crawls have settled it, the newest first
-    history: list[PastFate]
+    history: list[PastOutcome]
     task: TrackedAs | None
-    # what was left out of the page, on request
+    # blocks that extraction left out of the page, on request
     content: PageContent | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The rows of a URL in the tables of crawls."""
-
-    job_id: UUID | None
-    fate: Fate | None
-    ancestors: list[tuple[str, str]]
-    history: list[PastFate]
-    carried_over: CarriedPage | None
-    near_duplicates: NearDuplicates | None
 
 
 async def explain(
@@ -195,31 +121,80 @@ async def explain(
     normalised = normalise(given)
     if isinstance(normalised, Refusal):
         raise InvalidInput(f"{url!r} cannot be crawled: {normalised.value}")
-    known = await database.run(_look_up, normalised, job_id, user_id)
-    job = await queue.get(known.job_id) if known.job_id else None
-    fate = known.fate
+    key = url_key(normalised)
+    async with database.connection() as connection:
+        recent = await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
+        jobs = [job_id] if job_id else recent
+        record = await store.select_settled(connection, jobs, key)
+        record = record or await store.select_pending(connection, jobs, key)
+        history = await store.select_history(connection, recent, key)
+        facts = await _facts(connection, record, key) if record else {}
+    job_id = record.job_id if record else next(iter(jobs), None)
+    job = await queue.get(job_id) if job_id else None
+    options = _options(job)
     waits = await _waits(database, job)
+    if record and job:
+        facts["rendering"] = await _rendering(database, record, options)
+        facts["words"] = _words(record, job, waits)
+    else:
+        facts["words"] = _why_never_seen(normalised, job, waits)
+    agent = agent_header(queue.settings, options.user_agent if options else None)
     return Explanation(
         url=url,
         normalised=normalised,
         steps=explain_normalisation(given),
-        job_id=known.job_id,
-        verdict=fate.outcome if fate else NEVER_SEEN,
-        reason=fate.reason if fate else None,
-        words=_words(fate, job, waits) if fate and job else _why_never_seen(normalised, job, waits),
-        duplicate_of=fate.duplicate_of if fate else None,
-        carried_over=known.carried_over,
-        http_status=fate.http_status if fate else None,
-        depth=fate.depth if fate else None,
-        attempts=fate.attempts if fate else None,
-        rendering=await _rendering(database, fate, _options(job)) if fate else None,
-        near_duplicates=known.near_duplicates,
-        found_by=_way(fate, known.ancestors) if fate else [],
-        outlook=await _outlook(database, queue, normalised, job),
-        history=known.history,
-        task=await tracked_as(database, queue.settings, normalised),
+        job_id=job_id,
+        outlook=await outlook(database, normalised, agent=agent, options=options),
+        history=history,
+        task=await _tracked_as(database, queue.settings, normalised),
         content=await _content(database, archive, normalised),
+        **facts,
     )
+
+
+async def _facts(connection: Connection, record: UrlRecord, key: bytes) -> dict[str, Any]:
+    """The fields of an explanation that come from the tables of the crawl."""
+    pages, urls = await reads.select_near_duplicates(
+        connection, record.job_id, key, limit=NEAR_SHOWN
+    )
+    carried = None
+    if record.carried_over:
+        carried = await reads.select_carried_page(connection, record.job_id, key)
+    ancestors = await store.select_ancestors(
+        connection, record.job_id, record.parent, limit=MAX_ANCESTORS
+    )
+    return {
+        "verdict": record.outcome,
+        "reason": record.reason,
+        "duplicate_of": record.duplicate_of,
+        "http_status": record.http_status,
+        "depth": record.depth,
+        "attempts": record.attempts,
+        "carried_over": carried,
+        "near_duplicates": NearDuplicates(pages, urls) if pages else None,
+        "found_by": [Step(*step) for step in [*reversed(ancestors), (record.url, record.via)]],
+    }
+
+
+async def _tracked_as(
+    database: Database, settings: Settings, url: NormalisedUrl
+) -> TrackedAs | None:
+    try:
+        report = await Tasks(database, settings).report(url)
+    except NotFound:
+        return None
+    tracked = TrackedAs(
+        task_id=report.task.id,
+        status=report.task.shown_status,
+        why=report.why,
+        next_at=report.next_at,
+    )
+    if not report.attempts:
+        return tracked
+    last = report.attempts[0]
+    status = f" (HTTP {last.http_status})" if last.http_status else ""
+    attempt = f"{last.stage} {last.outcome}{status}"
+    return replace(tracked, last_attempt=attempt, last_at=last.finished_at)
 
 
 async def _content(
@@ -232,93 +207,38 @@ async def _content(
     return await explain_content(database, archive, url_key(url))
 
 
-async def _look_up(
-    connection: Connection, url: NormalisedUrl, job_id: UUID | None, user_id: UUID | None
-) -> _Known:
-    jobs = [job_id] if job_id else await _recent(connection, user_id)
-    key = url_key(url)
-    fates = await store.select_settled(connection, jobs, key)
-    fates = fates or await store.select_waiting(connection, jobs, key)
-    fate = min(fates, key=lambda each: jobs.index(each.job_id), default=None)
-    ancestors = []
-    if fate is not None and fate.parent is not None:
-        ancestors = await store.select_ancestors(
-            connection, fate.job_id, fate.parent, limit=LONGEST_WAY
-        )
-    return _Known(
-        fate.job_id if fate else next(iter(jobs), None),
-        fate,
-        ancestors,
-        await url_history(connection, url, user_id=user_id),
-        await _carried_over(connection, fate, key),
-        await _near_duplicates(connection, fate, key),
-    )
-
-
-async def _near_duplicates(
-    connection: Connection, fate: Fate | None, key: bytes
-) -> NearDuplicates | None:
-    if fate is None:
-        return None
-    found = await reads.select_near_duplicates(connection, fate.job_id, key, limit=NEAR_SHOWN)
-    return NearDuplicates(*found) if found[0] else None
-
-
-async def _carried_over(
-    connection: Connection, fate: Fate | None, key: bytes
-) -> CarriedPage | None:
-    if fate is None or not fate.carried_over:
-        return None
-    page = await reads.select_carried_page(connection, fate.job_id, key)
-    return None if page is None else carried_page(page)
-
-
-async def _recent(connection: Connection, user_id: UUID | None) -> list[UUID]:
-    return await store.select_recent_crawls(connection, user_id, limit=RECENT_CRAWLS)
-
-
-async def _outlook(
-    database: Database, queue: Queue, url: NormalisedUrl, job: Job | None
-) -> Outlook:
-    options = _options(job)
-    agent = agent_header(queue.settings, options.user_agent if options else None)
-    return await outlook(database, url, agent=agent, options=options)
-
-
 def _options(job: Job | None) -> CrawlOptions | None:
     return crawl_options(job.payload) if job is not None and job.kind == "crawl" else None
 
 
-def _way(fate: Fate, ancestors: list[tuple[str, str]]) -> list[Step]:
-    return [Step(*step) for step in [*reversed(ancestors), (fate.url, fate.via)]]
-
-
 async def _waits(database: Database, job: Job | None) -> str | None:
-    """What the crawl itself waits for."""
+    """The reason why the crawl itself waits."""
     if job is None or job.status is not Status.PENDING:
         return None
     async with database.connection() as connection:
         return (await workers_awaited(connection, [job]))[job.id]
 
 
-def _words(fate: Fate, job: Job, waits: str | None) -> str:
-    if fate.outcome == "pending":
+def _words(record: UrlRecord, job: Job, waits: str | None) -> str:
+    if record.outcome == "pending":
         if waits:
             return f"the crawl is {waits}"
         if job.stop_reason:
             return f"the crawl stopped ({job.stop_reason}) before it reached this URL"
-        if fate.not_before is not None:
-            return _words_of_retry(fate.attempts, fate.not_before)
+        if record.not_before is not None:
+            return _words_of_retry(record.attempts, record.not_before)
         return "it is waiting for its turn"
-    if fate.detail:
-        return fate.detail
-    return f"it was fetched (HTTP {fate.http_status})" if fate.http_status else fate.outcome
+    if record.detail:
+        return record.detail
+    return f"it was fetched (HTTP {record.http_status})" if record.http_status else record.outcome
 
 
-async def _rendering(database: Database, fate: Fate, options: CrawlOptions | None) -> str | None:
-    if fate.rendering is not None:
-        return fate.rendering
-    if fate.outcome != Outcome.FETCHED or options is None:
+async def _rendering(
+    database: Database, record: UrlRecord, options: CrawlOptions | None
+) -> str | None:
+    if record.rendering is not None:
+        return record.rendering
+    if record.outcome != Outcome.FETCHED or options is None:
         return None
     if options.render is RenderMode.NEVER:
         return "not rendered: the crawl was started with --render never"
@@ -334,7 +254,7 @@ def _why_never_seen(url: NormalisedUrl, job: Job | None, waits: str | None) -> s
     options = _options(job)
     if options is None:
         return f"job {job.id} is not a crawl"
-    rule = scope_of(options).verdict(url).rule
+    rule = scope_of(options).refusal(url)
     if rule is not None:
         return f"it would not be crawled: {rule.words}"
     if waits and job.started_at is None:

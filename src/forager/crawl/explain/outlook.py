@@ -12,7 +12,7 @@ from forager.crawl.rendering import domain_of
 from forager.crawl.report import CrawlWait
 from forager.db.database import Database
 from forager.errors import GiveUp
-from forager.extract.hosts import host_of
+from forager.extract.hosts import host_name, host_of
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
 from forager.fetch.domains import Domain
@@ -53,16 +53,15 @@ async def outlook(
     database: Database, url: NormalisedUrl, *, agent: str, options: CrawlOptions | None
 ) -> Outlook:
     """`options` are those of the crawl that it is judged by; without one, what always counts."""
-    robots = await _robots(
-        database, url, agent, ignored=options is not None and options.ignore_robots
-    )
+    is_ignored = options is not None and options.ignore_robots
+    robots, robots_delay = await _robots(database, url, agent, ignored=is_ignored)
     domain = await domain_of(database, url)
     checks = [
         _address(url, options, domain),
         *([] if options is None else [_scope(url, options)]),
-        robots.check,
+        robots,
         _host(domain),
-        _budget(domain, options, robots.delay),
+        _budget(domain, options, robots_delay),
     ]
     decisive = max(checks, key=lambda check: list(Answer).index(check.answer))
     return Outlook(
@@ -84,8 +83,7 @@ def _in_words(check: Check) -> str:
 
 def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | None) -> Check:
     private = (options.allow_private if options else False) or bool(domain and domain.allow_private)
-    host = host_of(url)
-    name = host if host.startswith("[") and host.endswith("]") else host.rsplit(":", 1)[0]
+    name = host_name(host_of(url))
     try:
         GuardPolicy(allow_private=private).check_unresolved(name)
     except GiveUp as error:
@@ -95,30 +93,27 @@ def _address(url: NormalisedUrl, options: CrawlOptions | None, domain: Domain | 
 
 
 def _scope(url: NormalisedUrl, options: CrawlOptions) -> Check:
-    rule = scope_of(options).verdict(url).rule
+    rule = scope_of(options).refusal(url)
     if rule is not None:
         return Check("scope", Answer.NO, rule.words)
     return Check("scope", Answer.YES, f"within the crawl's scope ({options.scope})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Robots:
-    check: Check
-    delay: float | None = None
-
-
-async def _robots(database: Database, url: NormalisedUrl, agent: str, *, ignored: bool) -> _Robots:
+async def _robots(
+    database: Database, url: NormalisedUrl, agent: str, *, ignored: bool
+) -> tuple[Check, float | None]:
+    """The check of robots.txt, and the delay between requests that it asks for."""
     origin = origin_of(url)
     kept, now = await database.run(robots_store.select_robots, origin)
     if ignored:
-        return _Robots(Check("robots", Answer.YES, "the crawl ignores robots.txt"))
+        return Check("robots", Answer.YES, "the crawl ignores robots.txt"), None
     if kept is None:
         words = f"{origin}/robots.txt is not known yet and would be asked for first"
-        return _Robots(Check("robots", Answer.UNKNOWN, words))
+        return Check("robots", Answer.UNKNOWN, words), None
     rules = kept.robots(now)
     if rules is None:
-        return _Robots(Check("robots", Answer.LATER, kept.policy(now).reason))
-    return _Robots(_by_rules(rules, url, agent), rules.crawl_delay(agent))
+        return Check("robots", Answer.LATER, kept.policy(now).reason), None
+    return _by_rules(rules, url, agent), rules.crawl_delay(agent)
 
 
 def _by_rules(rules: Robots, url: NormalisedUrl, agent: str) -> Check:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.crawl.job import client_options, user_agent
+from forager.crawl.job import open_gate, user_agent
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
-from forager.db.ids import new_id
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.page import PageFacts, extract_page
 from forager.extract.urls import Refusal, normalise
-from forager.fetch.budgets.budget import Budgets
-from forager.fetch.client import Client
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request, Response
-from forager.fetch.robots.gate import RobotsGate, RobotsVerdict
+from forager.fetch.robots.gate import RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Hop, Sender, follow
+from forager.fetch.sender import Hop, follow
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
@@ -27,14 +24,14 @@ from forager.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What came back, and what the crawler would make of it."""
+    """A response, and how the crawler would treat it."""
 
     response: Response
     hops: tuple[Hop, ...]
     robots: RobotsVerdict
     # None for answers that have no page
     facts: PageFacts | None
-    # what the status means for the crawl; None if the response can be used
+    # the meaning of the status for the crawl; None if the response can be used
     problem: str | None
     # the page as its scripts left it, on request
     rendered: RenderedPage | None = None
@@ -55,14 +52,7 @@ async def probe(
     """
     url = options.seeds[0]
     agent = user_agent(options, settings)
-    async with (
-        Client(client_options(options, agent)) as client,
-        Budgets(
-            database, holder=new_id(), delay=options.delay, concurrency=options.concurrency
-        ) as budgets,
-    ):
-        sender = Sender(client, budgets)
-        gate = RobotsGate(database, sender, user_agent=agent)
+    async with open_gate(database, settings, options) as gate:
         verdict = await gate.verdict(url)
         followed = await follow(gate, Request(url), _must_be_a_page)
         response = followed.response

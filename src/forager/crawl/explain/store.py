@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
+from forager.crawl.settlement import PastOutcome, UrlRecord
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
-    """A row of the visited or the frontier table; the outcome of a pending one is `pending`."""
-
-    job_id: UUID
-    url: str
-    outcome: str
-    reason: str | None
-    detail: str | None
-    duplicate_of: str | None
-    carried_over: bool
-    http_status: int | None
-    depth: int
-    parent: bytes | None
-    via: str
-    attempts: int
-    settled_at: datetime | None
-    rendering: str | None
-    not_before: datetime | None
+from forager.db.rows import Rows, Tuples, Values
 
 
 async def select_recent_crawls(
@@ -48,38 +26,61 @@ async def select_recent_crawls(
     )
 
 
-async def select_settled(connection: Connection, jobs: Sequence[UUID], key: bytes) -> list[Fate]:
-    return await Rows(connection, Fate).all(
+async def select_history(
+    connection: Connection, jobs: Sequence[UUID], key: bytes
+) -> list[PastOutcome]:
+    """The outcomes of a URL in these crawls, in their order."""
+    return await Rows(connection, PastOutcome).all(
         """
-        SELECT job_id, url, outcome, reason, detail, duplicate_of, carried_over, http_status,
-               depth, parent, via, attempts, settled_at, rendering, NULL::timestamptz AS not_before
+        SELECT job_id, outcome, reason, detail, http_status, attempts, settled_at
           FROM crawl_visited
-         WHERE job_id = ANY(%s) AND url_hash = %s
+         WHERE job_id = ANY(%(jobs)s) AND url_hash = %(key)s
+         ORDER BY array_position(%(jobs)s::uuid[], job_id)
         """,
-        (list(jobs), key),
+        {"jobs": list(jobs), "key": key},
     )
 
 
-async def select_waiting(connection: Connection, jobs: Sequence[UUID], key: bytes) -> list[Fate]:
-    """Reads through the frontiers of these crawls: they have no index by URL, to stay cheap."""
-    return await Rows(connection, Fate).all(
+async def select_settled(
+    connection: Connection, jobs: Sequence[UUID], key: bytes
+) -> UrlRecord | None:
+    """The URL in the first of these crawls that has settled it."""
+    return await Rows(connection, UrlRecord).first(
+        """
+        SELECT job_id, url, outcome, reason, detail, duplicate_of, carried_over, http_status,
+               depth, parent, via, attempts, rendering, NULL::timestamptz AS not_before
+          FROM crawl_visited
+         WHERE job_id = ANY(%(jobs)s) AND url_hash = %(key)s
+         ORDER BY array_position(%(jobs)s::uuid[], job_id)
+         LIMIT 1
+        """,
+        {"jobs": list(jobs), "key": key},
+    )
+
+
+async def select_pending(
+    connection: Connection, jobs: Sequence[UUID], key: bytes
+) -> UrlRecord | None:
+    """The same for pending URLs; reads whole frontiers, which have no index by URL."""
+    return await Rows(connection, UrlRecord).first(
         """
         SELECT job_id, url, 'pending' AS outcome, NULL::text AS reason, NULL::text AS detail,
                NULL::text AS duplicate_of, false AS carried_over, NULL::smallint AS http_status,
-               depth, parent, via, attempts, NULL::timestamptz AS settled_at,
-               NULL::text AS rendering, not_before
+               depth, parent, via, attempts, NULL::text AS rendering, not_before
           FROM crawl_frontier
-         WHERE job_id = ANY(%s) AND url_hash = %s
+         WHERE job_id = ANY(%(jobs)s) AND url_hash = %(key)s
+         ORDER BY array_position(%(jobs)s::uuid[], job_id)
+         LIMIT 1
         """,
-        (list(jobs), key),
+        {"jobs": list(jobs), "key": key},
     )
 
 
 async def select_ancestors(
-    connection: Connection, job_id: UUID, parent: bytes, *, limit: int
+    connection: Connection, job_id: UUID, parent: bytes | None, *, limit: int
 ) -> list[tuple[str, str]]:
     """The URLs that led to a page, nearest first, and how each was found itself."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         WITH RECURSIVE way AS (
             SELECT url, via, parent, 1 AS step
@@ -94,4 +95,3 @@ async def select_ancestors(
         """,
         {"job_id": job_id, "parent": parent, "limit": limit},
     )
-    return await cursor.fetchall()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from forager.crawl.extraction.reading import ReadDocument, unpack_document
-from forager.crawl.frontier.links import PageLinks
+from forager.crawl.extraction.reading import unpack_document
+from forager.crawl.frontier.entry import PageLinks
+from forager.documents.page import IndexedDocument
 from forager.errors import ErrorKind, GiveUp
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response
@@ -26,17 +27,18 @@ MODULE = "forager.crawl.extraction.process"
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What an extraction process says of one page."""
+    """The facts about one page; those without bytes have the names of the response's header."""
 
     kind: str
     title: str | None
     canonical: str | None
-    refresh: tuple[str, float] | None
+    # URL and delay of a redirect in the page
+    refresh: Sequence[Any] | None
     noindex: bool
     needs_javascript: bool
     soft_error: str | None
     text_length: int
-    truncated: tuple[str, ...]
+    truncated: Sequence[str]
     # how many links had a session id, and lost it
     sessions: int
     out_of_scope: Mapping[str, int]
@@ -45,7 +47,7 @@ class Extracted:
     links: PageLinks
     outlinks: bytes | None
     # None for a page without content
-    document: ReadDocument | None
+    document: IndexedDocument | None
     # whether it is a product page; always false unless the crawl tracks products
     is_product: bool
 
@@ -92,7 +94,7 @@ class ExtractionPool:
         self._sandboxes.update({"seed": seed}, self._argument())
 
     def use_repeated(self, repeated: dict[str, Any]) -> None:
-        """Remove what the pages of the source have in common, of all pages from now on."""
+        """Remove repeated blocks of the source from all pages from now on."""
         self._repeated = repeated
         self._sandboxes.update({"repeated": repeated}, self._argument())
 
@@ -101,7 +103,7 @@ class ExtractionPool:
         from forager.extract.content.repeated import Block
 
         header = _page_header(response)
-        answer, blobs = await self._sandboxes.ask({**header, "sample": True}, response.body)
+        answer, blobs = await self._sandboxes.request({**header, "sample": True}, response.body)
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
         blocks = [Block(*fields) for fields in orjson.loads(blobs[0])]
@@ -126,7 +128,7 @@ class ExtractionPool:
         }
         await self._sandboxes.start()
         began = time.perf_counter()
-        answer, blobs = await self._sandboxes.ask(header, response.body)
+        answer, blobs = await self._sandboxes.request(header, response.body)
         EXTRACTION_SECONDS.observe(time.perf_counter() - began, "page")
         if "error" in answer:
             raise GiveUp(f"the page cannot be read: {answer['error']}", kind=ErrorKind.PARSE)
@@ -147,23 +149,11 @@ def _page_header(response: Response) -> dict[str, Any]:
 
 def _extracted(answer: dict[str, Any], blobs: list[bytes]) -> Extracted:
     content_hash, frame, links, keys, outlinks, document = blobs
-    refresh = answer["refresh"]
     return Extracted(
-        kind=answer["kind"],
-        title=answer["title"],
-        canonical=answer["canonical"],
-        refresh=(refresh[0], refresh[1]) if refresh else None,
-        noindex=answer["noindex"],
-        needs_javascript=answer["needs_javascript"],
-        soft_error=answer["soft_error"],
-        text_length=answer["text_length"],
-        truncated=tuple(answer["truncated"]),
-        sessions=answer["sessions"],
-        out_of_scope=answer["out_of_scope"],
         content_hash=content_hash or None,
         frame=frame or None,
-        links=PageLinks(links, keys, answer["followed"]),
+        links=PageLinks(links, keys, answer.pop("followed")),
         outlinks=outlinks or None,
         document=unpack_document(document) if document else None,
-        is_product=answer["product"],
+        **answer,
     )

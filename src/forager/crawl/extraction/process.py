@@ -22,7 +22,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from forager.archive.record import ResponseRecord, pack
 from forager.crawl.extraction.reading import document_of, pack_document
-from forager.crawl.frontier.links import links_as_text
+from forager.crawl.frontier.entry import links_as_text
 from forager.crawl.frontier.scope import Scope, ScopeMode
 from forager.extract.content.repeated import RepeatedBlocks, blocks_of
 from forager.extract.document import Reading, extract_reading
@@ -31,13 +31,13 @@ from forager.extract.kinds import ContentKind
 from forager.extract.page import PageFacts, extract_page, read_page
 from forager.extract.traps import without_session
 from forager.extract.urls import MAX_URL_LENGTH, NormalisedUrl, Refusal, normalise
-from forager.processes.serving import Answer, limit_memory, serve
+from forager.processes.serving import Response, limit_memory, serve
 
 MAX_KNOWN = 100_000
 
 
 class Extractor:
-    """Everything about one page that needs its bytes: facts, links with keys, archive record."""
+    """Extracts facts, links with keys and the archive record from the bytes of a page."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Extractor:
         self._known.clear()
 
     def use_repeated(self, repeated: dict[str, Any] | None) -> None:
-        """What the pages of the source have in common is removed from now on."""
+        """Remove repeated blocks of the source from now on."""
         self._repeated = None if repeated is None else RepeatedBlocks.from_json(repeated)
         self._digest = "" if self._repeated is None else self._repeated.digest
 
-    def sample(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
-        """The blocks of a page, from which it is learned what repeats."""
+    def sample(self, request: dict[str, Any], body: bytes) -> Response:
+        """The blocks of a page, from which repeated blocks are learned."""
         from forager.extract.composition import tokens_of
 
         _, content = read_page(body, request["url"], request["content_type"], (), self._agent)
@@ -77,7 +77,7 @@ class Extractor:
         blocks = blocks_of(tokens) if tokens is not None else []
         return {}, [orjson.dumps([astuple(block) for block in blocks])]
 
-    def answer(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], list[bytes]]:
+    def extract(self, request: dict[str, Any], body: bytes) -> Response:
         headers = [(name, value) for name, value in request["headers"]]
         given = (body, request["url"], request["content_type"], headers, self._agent)
         reading = (
@@ -90,7 +90,7 @@ class Extractor:
         frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
         header = _header(facts, links)
-        header["product"] = self._products and _is_product_page(facts, body, headers)
+        header["is_product"] = self._products and _is_product_page(facts, body, headers)
         return header, [
             facts.content_hash or b"",
             frame,
@@ -149,7 +149,7 @@ class _Links:
     sessions: int = 0
 
     def tidy(self, page: str) -> None:
-        """Without their session ids, several links may be one, or the page itself."""
+        """Merge links that are the same, or the page itself, without their session ids."""
         for url in [page, *self.follow]:
             self.nofollow.pop(url, None)
         self.follow.pop(page, None)
@@ -182,7 +182,6 @@ def _header(facts: PageFacts, links: _Links) -> dict[str, Any]:
     return {
         "kind": facts.kind,
         "title": facts.title,
-        "language": facts.language,
         "canonical": facts.canonical,
         "refresh": facts.refresh and [facts.refresh.url, facts.refresh.delay],
         "noindex": facts.directives.noindex,
@@ -241,7 +240,7 @@ def main() -> None:
         repeated=setup["repeated"],
     )
 
-    def answer(request: dict[str, Any], body: bytes) -> Answer | None:
+    def handle(request: dict[str, Any], body: bytes) -> Response | None:
         if "seed" in request:
             extractor.add_seed(request["seed"])
             return None
@@ -250,9 +249,9 @@ def main() -> None:
             return None
         if "sample" in request:
             return extractor.sample(request, body)
-        return extractor.answer(request, body)
+        return extractor.extract(request, body)
 
-    serve(answer)
+    serve(handle)
 
 
 if __name__ == "__main__":

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 
 import orjson
 
 from forager.documents.names import section_names
-from forager.documents.page import SectionNames
+from forager.documents.page import IndexedDocument, SectionNames
 from forager.extract.document import Document, Reading, extractor_version
 from forager.extract.sections import Section
 from forager.extract.simhash import simhash
 
-
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
-    """What a page says, with the identifiers by which each of its sections is found."""
-
-    title: str
-    language: str | None
-    sections: tuple[Section, ...]
-    content_hash: bytes
-    extractor_version: str
-    names: tuple[SectionNames, ...]
-    simhash: int | None = None
+_SECTION = attrgetter("heading", "level", "anchor", "content", "position", "parent")
 
 
 def document_of(reading: Reading, digest: str = "") -> Document:
-    """What a page says. One that says nothing is a page all the same, with its title."""
+    """The content of a page; a page without content has a document with its title."""
     if reading.document is not None:
         return reading.document
     facts = reading.facts
@@ -46,35 +34,24 @@ def document_of(reading: Reading, digest: str = "") -> Document:
 
 
 def pack_document(document: Document) -> bytes:
-    """As bytes for another process. Identifiers are looked for here, beside the parsing."""
-    names = section_names(document)
+    """Encode a document for another process. Identifiers are extracted here, in parallel."""
+    names = section_names(document.title, document.sections)
     return orjson.dumps(
         {
             "title": document.title,
             "language": document.language,
             "content_hash": document.content_hash.hex(),
             "extractor_version": document.extractor_version,
-            "sections": [_section(section) for section in document.sections],
+            "sections": [_SECTION(section) for section in document.sections],
             "names": [(each.heading, each.section, each.kind) for each in names],
             "simhash": simhash(document.markdown),
         }
     )
 
 
-def _section(section: Section) -> Sequence[object]:
-    return (
-        section.heading,
-        section.level,
-        section.anchor,
-        section.content,
-        section.position,
-        section.parent,
-    )
-
-
-def unpack_document(packed: bytes) -> ReadDocument:
+def unpack_document(packed: bytes) -> IndexedDocument:
     fields = orjson.loads(packed)
-    return ReadDocument(
+    return IndexedDocument(
         title=fields["title"],
         language=fields["language"],
         sections=tuple(Section(*each) for each in fields["sections"]),

@@ -1,9 +1,16 @@
-"""Extract pages again from the archive, without requests."""
+"""Pages read again from the archive, without requests: to learn boilerplate, and for duplicates.
+
+Boilerplate of a source is learned from the first pages of a crawl, before the others are read. One
+transaction stores it together with the documents of the sample, so a crawl that is killed has
+either learned it or not begun to.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -13,17 +20,95 @@ from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
 from forager.crawl.extraction.pool import ExtractionPool
-from forager.crawl.extraction.reading import ReadDocument
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.pages import Pages
-from forager.crawl.settlement import Outcome, Settlement
+from forager.crawl.settlement import ArchivedPage, Outcome, Settlement
 from forager.crawl.store import ends as store
-from forager.crawl.store.ends import ArchivedPage
+from forager.crawl.store import visited as visited_rows
 from forager.db.database import Database
-from forager.documents.page import Plan
+from forager.documents.page import IndexedDocument, Plan, SampledPage
+from forager.documents.writer import GenerationWriter
 from forager.errors import NotFound, WorkFailed
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.response import Response, Timing
+from forager.jobs.context import JobContext
+from forager.jobs.store.leases import hold_lease
+from forager.logs import get_logger
+
+if TYPE_CHECKING:
+    from forager.extract.content.repeated import Block
+
+log = get_logger("crawl")
+
+UNREADABLE = (ArchiveError, NotFound, WorkFailed)
+
+SAMPLE_PAGES = 64
+MIN_SAMPLE = 10  # pages of a small site
+MAX_SAMPLE = 256  # a carried-over page is no part of a sample, and the last batch may be large
+
+
+class BoilerplateLearner:
+    """Learns which blocks repeat on the pages of a source that has not been learned yet."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        storage: Storage,
+        pool: ExtractionPool,
+        writer: GenerationWriter | None,
+    ) -> None:
+        self._context = context
+        self._storage = storage
+        self._pool = pool
+        self._writer = writer
+
+    def pages_missing(self, pages: int) -> int | None:
+        """Number of pages that the sample still needs; None if nothing is to be learned."""
+        if self._writer is None or self._writer.repeated is not None:
+            return None
+        return max(0, SAMPLE_PAGES - pages)
+
+    async def finish(self) -> None:
+        """Learn from the pages of a crawl that ends with fewer than a sample."""
+        if self.pages_missing(0):
+            await self.learn(at_least=MIN_SAMPLE)
+
+    async def learn(self, *, at_least: int = 0) -> list[bytes]:
+        """Learn from the pages so far; returns the contents of those that were read again."""
+        # imported here: what reads pages is not for every runner
+        from forager.extract.content.repeated import learn
+
+        assert self._writer is not None
+        sample = await self._writer.sample(MAX_SAMPLE)
+        if len(sample) < at_least:
+            return []
+        blocks = [found for page in sample if (found := await self._blocks(page)) is not None]
+        learned = await asyncio.to_thread(learn, blocks)
+        self._pool.use_repeated(learned.as_json())
+        reread = []
+        for page in sample if learned.elements else ():
+            # a page that cannot be read is read by the next refresh: its version is not current
+            document = await _read_document(self._storage, self._pool, page.ref)
+            if document is not None:
+                reread.append((page, document))
+        async with self._context.database.transaction() as connection:
+            await hold_lease(connection, self._context.lease)
+            await self._writer.store_repeated(connection, learned.as_json(), reread)
+            await visited_rows.replace_contents(
+                connection,
+                self._context.lease.job_id,
+                [page.content_hash for page, _ in reread],
+                [document.content_hash for _, document in reread],
+            )
+        log.info("boilerplate learned", pages=learned.pages, elements=len(learned.elements))
+        return [document.content_hash for _, document in reread]
+
+    async def _blocks(self, page: SampledPage) -> list[Block] | None:
+        try:
+            archived = await read_response(self._storage, page.ref)
+            return await self._pool.blocks_of(as_response(archived))
+        except UNREADABLE:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +134,22 @@ class Rereading:
             last_modified=row.last_modified,
             outlinks=row.outlinks,
             previous=await self.pages.previous(row.key),
-            document=None if row.ref is None else await self._document(row.ref),
+            # a page without a document stays in the ledger
+            document=await _read_document(self.storage, self.pool, row.ref),
         )
 
-    async def _document(self, ref: ArchiveRef) -> ReadDocument | None:
-        try:
-            archived = await read_response(self.storage, ref)
-            return (await self.pool.extract(as_response(archived), archive=False)).document
-        except (ArchiveError, NotFound, WorkFailed):
-            return None  # it stays in the ledger; only what it says is lost
+
+async def _read_document(
+    storage: Storage, pool: ExtractionPool, ref: ArchiveRef | None
+) -> IndexedDocument | None:
+    """The document of an archived page; None if it can no longer be read."""
+    if ref is None:
+        return None
+    try:
+        archived = await read_response(storage, ref)
+        return (await pool.extract(as_response(archived), archive=False)).document
+    except UNREADABLE:
+        return None
 
 
 def as_response(archived: ArchivedResponse) -> Response:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from forager.crawl.frontier.entry import Entry, Found, Via
-from forager.crawl.frontier.links import PageLinks
+from forager.crawl.frontier.entry import Entry, Found, PageLinks, Via
 from forager.crawl.frontier.scope import Scope, ScopeReason
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
@@ -21,7 +20,7 @@ NOFOLLOW = "nofollow"
 TRAP = "trap"
 # refusals that a later link may lift: one without nofollow, or one from a page that is nearer
 LIFTABLE = (NOFOLLOW, ScopeReason.DEPTH.value)
-# what is refused for these reasons was never counted among the URLs of its shape
+# URLs refused for these reasons were never counted among the URLs of their shape
 REFUSED_ON_SIGHT = frozenset(
     [NOFOLLOW, *(reason.value for reason in ScopeReason), *(f"{TRAP}:{rule}" for rule in TrapRule)]
 )
@@ -111,7 +110,7 @@ class Discovery:
         self._ledger.exclude(reason)
 
     def _revive(self, item: Found, into: Discovered) -> None:
-        """A link leads to a URL that was refused for what the links before it were like."""
+        """Lift the refusal of a URL that depended on the links to it so far."""
         fingerprint = key_fingerprint(item.key)
         reason = self._lifted_reason(fingerprint)
         if reason is None or self._refusal(item)[0] is not None:
@@ -122,14 +121,14 @@ class Discovery:
         into.entries.append(self._entry(item))
 
     def _lifted_reason(self, fingerprint: int) -> str | None:
-        """Why a URL was refused that may be wanted after all; None for all others."""
+        """The reason of a refusal that a later link may lift; None for all other URLs."""
         for reason, refused in self._liftable.items():
             if fingerprint in refused:
                 return None if fingerprint in self._revived else reason
         return None
 
     def _refusal(self, item: Found) -> tuple[str | None, str]:
-        rule = self.scope.verdict(item.url, item.depth).rule
+        rule = self.scope.refusal(item.url, item.depth)
         if rule is not None:
             return rule.reason, rule.words
         trap = find_trap(item.url, _today())
@@ -167,7 +166,7 @@ class Discovery:
         return count > limit
 
     def _forget_rare_shapes(self) -> None:
-        """Down to half at once, so that no site can make every new URL as costly as this."""
+        """Halve the counters at once, so that this cost stays rare."""
         common = self._shapes.most_common(MAX_SHAPES // 2)
         self._shapes = Counter(dict(common))
 

@@ -1,15 +1,19 @@
-"""A URL that a crawl has to fetch, and how it was found."""
+"""Entries of the frontier, how they were found, and the in-scope links of a page."""
 
 from __future__ import annotations
 
+import sys
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from forager.extract.keys import KEY_LENGTH
 from forager.extract.urls import NormalisedUrl
 
 
 class Via(StrEnum):
-    """What led to a URL."""
+    """How a URL was found."""
 
     SEED = "seed"
     LINK = "link"
@@ -35,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A URL that a page led to, before it is judged."""
+    """A discovered URL before the decision about it."""
 
     url: NormalisedUrl
     key: bytes
@@ -44,3 +48,55 @@ class Found:
     parent: bytes | None
     nofollow: bool = False
     redirects: tuple[bytes, ...] = ()
+
+
+# the largest value of the column: deeper pages all get this depth
+MAX_DEPTH = 32_767
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """`urls` has one per line, `keys` 16 bytes for each; behind the first `followed`, nofollow."""
+
+    urls: bytes = b""
+    keys: bytes = b""
+    followed: int = 0
+
+    def __len__(self) -> int:
+        return len(self.keys) // KEY_LENGTH
+
+    def fingerprints(self) -> array[int]:
+        """The fingerprint of each link, without looking at any link."""
+        words = array("Q", self.keys)
+        if sys.byteorder == "little":
+            words.byteswap()
+        return words[::2]
+
+    def found(self, page: Entry, place: int, url: str) -> Found:
+        start = place * KEY_LENGTH
+        return Found(
+            url=NormalisedUrl(url),
+            key=self.keys[start : start + KEY_LENGTH],
+            via=Via.LINK,
+            depth=min(page.depth + 1, MAX_DEPTH),
+            parent=page.key,
+            nofollow=place >= self.followed,
+        )
+
+
+NO_LINKS = PageLinks()
+
+# between the links that may be followed and those that may not, in the text that is kept
+_NOFOLLOW_BELOW = "\n\n"
+
+
+def links_as_text(follow: Iterable[str], nofollow: Iterable[str]) -> str:
+    """The links of a page as they are kept for a later crawl: one per line, nofollow last."""
+    text, rest = "\n".join(follow), "\n".join(nofollow)
+    return f"{text}{_NOFOLLOW_BELOW}{rest}" if rest else text
+
+
+def links_from_text(text: str) -> tuple[list[str], list[str]]:
+    """Links that may be followed, and nofollow links."""
+    follow, _, nofollow = text.partition(_NOFOLLOW_BELOW)
+    return follow.split("\n") if follow else [], nofollow.split("\n") if nofollow else []

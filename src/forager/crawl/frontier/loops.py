@@ -21,16 +21,8 @@ class Pointer:
     key: bytes
     reason: str
     target: bytes
-    # of the target; None if it was never settled
+    # the outcome of the target; None if it was never settled
     outcome: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Keys of duplicates that must stand for themselves, and of redirects that never end."""
-
-    pages: Sequence[bytes]
-    loops: Sequence[bytes]
 
 
 class _End(Enum):
@@ -39,14 +31,17 @@ class _End(Enum):
     LOOP = auto()
 
 
-def resolve(pointers: Sequence[Pointer]) -> Verdict:
-    """Follow every pointer to its end, each only once."""
+def resolve(pointers: Sequence[Pointer]) -> tuple[list[bytes], list[bytes]]:
+    """Follow every pointer to its end, each only once.
+
+    The keys of duplicates that must be pages themselves, and of redirects that never end.
+    """
     found = {pointer.key: pointer for pointer in pointers}
     ends: dict[bytes, _End] = {}
     pages: list[bytes] = []
     for key in found:
         _settle_path(_path(key, found, ends), found, ends, pages)
-    return Verdict(pages, [key for key in found if ends[key] is _End.LOOP])
+    return pages, [key for key in found if ends[key] is _End.LOOP]
 
 
 def _path(

@@ -30,7 +30,7 @@ _PAGE_EXTENSION = re.compile(r"\.[A-Za-z]{2,5}\d?$")
 
 
 class ScopeMode(StrEnum):
-    """How far a crawl may go from where it starts."""
+    """How far a crawl may go from its seeds."""
 
     HOST = "host"
     DOMAIN = "domain"
@@ -38,7 +38,7 @@ class ScopeMode(StrEnum):
 
 
 class ScopeReason(StrEnum):
-    """Why a URL is not crawled. The first three mean that it belongs to another site."""
+    """Reasons not to crawl a URL. The first three mean that it belongs to another site."""
 
     OTHER_HOST = "other_host"
     OTHER_DOMAIN = "other_domain"
@@ -51,25 +51,12 @@ class ScopeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScopeRule:
-    """What decided against a URL: a reason for counts, and a description."""
+    """The rule that refuses a URL: a reason for counts, and a description."""
 
     reason: ScopeReason
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeVerdict:
-    """Out of scope (not the crawl's to account for), excluded by a rule, or wanted."""
-
-    in_scope: bool
-    rule: ScopeRule | None = None
-
-    @property
-    def wanted(self) -> bool:
-        return self.in_scope and self.rule is None
-
-
-_WANTED = ScopeVerdict(in_scope=True)
 _NOT_INCLUDED = ScopeRule(ScopeReason.INCLUDE, "no include pattern matches")
 
 
@@ -77,7 +64,7 @@ class Scope:
     """The limits of one crawl. All URLs given to it are normalised ones.
 
     `www.` and the scheme make no difference to a host: sites mix them in their own links. A port
-    does. The seeds themselves are always wanted: they were asked for by name.
+    does. The seeds themselves are always crawled: they were requested by name.
     """
 
     def __init__(
@@ -103,24 +90,20 @@ class Scope:
         self._folders = tuple(_folder(seed) for seed in seeds)
 
     def add_seed(self, seed: NormalisedUrl) -> None:
-        """A start moved: where it is now belongs to the crawl as well."""
+        """Widen the scope by the target of a seed that redirects."""
         self._seeds |= {seed}
         self._hosts |= {_site(host_of(seed))}
         self._domains |= {registrable_domain(host_of(seed))}
         self._folders = (*self._folders, _folder(seed))
 
-    def verdict(self, url: NormalisedUrl, depth: int = 0) -> ScopeVerdict:
-        """Judge a URL found `depth` links away from a seed."""
+    def refusal(self, url: NormalisedUrl, depth: int = 0) -> ScopeRule | None:
+        """The rule that refuses a URL found `depth` links from a seed; None if it is crawled."""
         if url in self._seeds:
-            return _WANTED
-        outside = self.outside(url)
-        if outside is not None:
-            return ScopeVerdict(in_scope=False, rule=outside)
-        rule = self._excluded(url, depth)
-        return ScopeVerdict(in_scope=True, rule=rule) if rule else _WANTED
+            return None
+        return self.outside(url) or self._excluded(url, depth)
 
     def outside(self, url: str) -> ScopeRule | None:
-        """Why a URL is outside the crawl; None if the crawl has to account for it."""
+        """The rule by which a URL is out of scope; None if the crawl accounts for it."""
         if url in self._seeds:
             return None
         host = host_of(url)

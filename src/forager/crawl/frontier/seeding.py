@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from urllib.parse import urljoin
 
 from forager.crawl.batch import Batch, Committer
@@ -13,7 +13,7 @@ from forager.crawl.frontier.scope import Scope
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
-from forager.crawl.sitemaps.reader import SitemapEntry, SitemapParser
+from forager.crawl.sitemaps.reader import Sitemap
 from forager.errors import Retry, WorkFailed
 from forager.extract.keys import url_key
 from forager.extract.traps import without_session
@@ -34,7 +34,6 @@ SITEMAP_LIMITS = Limits(body=64 * 1024 * 1024, total=600.0)
 MAX_SITEMAPS = 1_000
 # sitemaps that are retried before the first page is fetched
 MAX_RETRIES = 10
-CHUNK = 256 * 1024
 BATCH = 1_000
 
 
@@ -83,7 +82,9 @@ class Seeding:
     async def _read_sitemaps(self) -> None:
         state = self._state
         if not state.sitemaps_waiting:
-            state.sitemaps_waiting = self._within_limit(await self._sitemap_urls())
+            urls, deferred = await sitemap_urls(self._options, self._robots)
+            self._deferred = deferred or self._deferred
+            state.sitemaps_waiting = self._within_limit(urls)
         while state.sitemaps_waiting and not self._context.stopping.is_set():
             url = state.sitemaps_waiting[0]
             further: list[str] = []
@@ -98,7 +99,7 @@ class Seeding:
             await self._commit([])
 
     def _within_limit(self, urls: Iterable[str]) -> list[str]:
-        """Those that will be read: all are written with every commit, and an index names many."""
+        """Limit the sitemaps to read: the list is part of every commit."""
         news = [url for url in urls if url not in self._state.sitemaps_read]
         room = MAX_SITEMAPS - len(self._state.sitemaps_read)
         if len(news) > room:
@@ -118,19 +119,13 @@ class Seeding:
         self._state.sitemaps_read.append(url)
         return further
 
-    async def _sitemap_urls(self) -> list[str]:
-        urls, deferred = await sitemap_urls(self._options, self._robots)
-        self._deferred = deferred or self._deferred
-        return urls
-
     async def _read_sitemap(self, url: str) -> list[str]:
         """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
-        body = await self._fetch(url)
-        parser = SitemapParser(url)
+        sitemap = Sitemap(url, await self._fetch(url))
         further: list[str] = []
         pages: list[Found] = []
         outside = 0
-        for entry in _entries(parser, body):
+        for entry in sitemap:
             if entry.is_sitemap:
                 further.append(entry.url)
                 continue
@@ -145,14 +140,14 @@ class Seeding:
         await self._commit(pages)
         # recorded once it was read to its end, so that a second reading counts nothing twice
         self._state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
-        self._state.ledger.note(SITEMAPS, "read" if parser.error is None else "damaged")
+        self._state.ledger.note(SITEMAPS, "read" if sitemap.error is None else "damaged")
         return further
 
     async def _fetch(self, url: str) -> bytes:
         """The bytes of a sitemap; temporary failures are retried."""
         for attempt in range(self._options.retries):
             try:
-                return await _fetch_sitemap(self._robots, url)
+                return await fetch_sitemap(self._robots, url)
             except HostResting:
                 raise
             except Retry:
@@ -160,7 +155,7 @@ class Seeding:
                     raise
             self._retries -= 1
             await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
-        return await _fetch_sitemap(self._robots, url)
+        return await fetch_sitemap(self._robots, url)
 
     async def _commit(self, found: list[Found]) -> None:
         batch = Batch()
@@ -195,13 +190,8 @@ async def sitemap_urls(
     return list(dict.fromkeys(urls)), deferred
 
 
-async def read_entries(robots: RobotsGate, url: str) -> Iterator[SitemapEntry]:
-    """The entries of one sitemap."""
-    return _entries(SitemapParser(url), await _fetch_sitemap(robots, url))
-
-
-async def _fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
-    followed = await follow(robots, Request(url, limits=SITEMAP_LIMITS), _any_hop, max_hops=5)
+async def fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
+    followed = await follow(robots, Request(url, limits=SITEMAP_LIMITS), any_hop, max_hops=5)
     response = followed.response
     error = classify_status(response.status, response.headers)
     if error is not None:
@@ -209,8 +199,8 @@ async def _fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
     return response.body
 
 
-async def _any_hop(_: str) -> None:
-    """A sitemap may redirect anywhere; the guard checks every address."""
+async def any_hop(_: str) -> None:
+    """Allow redirects to anywhere; the guard checks every address."""
 
 
 def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
@@ -244,7 +234,7 @@ def _listed(url: NormalisedUrl) -> Found:
 
 
 def _addresses(lines: Iterable[str], base: str) -> list[str]:
-    """What robots.txt names, as far as it can be an address at all."""
+    """The valid URLs among the sitemaps that robots.txt names."""
     urls = (normalise(line, base) for line in lines)
     return [url for url in urls if not isinstance(url, Refusal)]
 
@@ -253,12 +243,6 @@ def _one_for_each_origin(seeds: Iterable[NormalisedUrl]) -> list[NormalisedUrl]:
     """Sitemaps are per origin; a seed that is one itself stands alone."""
     kept = {url if _looks_like_sitemap(url) else origin_of(url): url for url in reversed([*seeds])}
     return list(reversed(kept.values()))
-
-
-def _entries(parser: SitemapParser, body: bytes) -> Iterator[SitemapEntry]:
-    for start in range(0, len(body), CHUNK):
-        yield from parser.feed(body[start : start + CHUNK])
-    yield from parser.close()
 
 
 def _looks_like_sitemap(url: str) -> bool:

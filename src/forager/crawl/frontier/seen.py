@@ -11,7 +11,7 @@ because most of its time goes into turning those hundred numbers into an array a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 # Many small tables grow one at a time: none holds the crawl up for more than a few milliseconds,
 # and old and new copy together never exceed the total by more than one part in a thousand.
@@ -50,12 +50,6 @@ class SeenSet:
             slot = slot + 1 if slot + 1 < size else 0
         return True
 
-    def __iter__(self) -> Iterator[int]:
-        if self._has_zero:
-            yield _EMPTY
-        for table in self._tables:
-            yield from filter(None, table)
-
     @property
     def nbytes(self) -> int:
         """Memory taken by the tables."""
@@ -87,16 +81,6 @@ class SeenSet:
             else:
                 new.append(not fingerprint and self._add_zero())
         return new
-
-    def update(self, fingerprints: Iterable[int]) -> None:
-        """Add all of them, for instance from the tables of a crawl that is resumed."""
-        batch: list[int] = []
-        for fingerprint in fingerprints:
-            batch.append(fingerprint)
-            if len(batch) == 10_000:
-                self.add_many(batch)
-                batch.clear()
-        self.add_many(batch)
 
     def _add_zero(self) -> bool:
         # zero marks an empty slot, so the hash zero is stored separately

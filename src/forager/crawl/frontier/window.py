@@ -44,7 +44,7 @@ class Window:
         self._commit_awaited = False
         # seqs of all entries that are here or being fetched: none is given out twice
         self._held: set[int] = set()
-        # those of them that are tried again
+        # seqs of the entries among them that are retried
         self._retrying: set[int] = set()
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Window:
 
     @property
     def exhausted(self) -> bool:
-        """Nothing is left here, nor behind it in the table (postponed entries aside)."""
+        """Whether nothing is left here or behind it in the table, except postponed entries."""
         return self._complete and not self._entries
 
     @property
@@ -93,7 +93,7 @@ class Window:
         if self._complete or self._commit_awaited or len(self._entries) > self._low:
             return
         limit = self._capacity - len(self._entries)
-        # what is being fetched now may be settled before the result is here
+        # entries that are being fetched may be settled before the result is here
         held = set(self._held)
         found = await self._database.run(
             store.select_entries, self._job_id, after=self._place, limit=limit
@@ -184,6 +184,6 @@ class Rests:
         return True
 
     def waits(self) -> list[tuple[float, str]]:
-        """How long each rest still takes, and why."""
+        """Remaining seconds and reason of each rest."""
         now = time.monotonic()
         return [(rest.until - now, rest.reason) for rest in self._rests.values()]

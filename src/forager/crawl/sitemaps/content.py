@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from forager.errors import ErrorKind, GiveUp
 
 GZIP_MAGIC = b"\x1f\x8b"
+# everything is processed in pieces of this size, so that the input does not decide on the memory
 PIECE = 64 * 1024
-"""Everything is worked on in pieces of this size, so that no input decides how much memory is."""
 
 _RATIO_LIMIT = 500
 _RATIO_FROM = 4 * 1024 * 1024
+# enough to see a byte order mark or a declared encoding
+_HEAD = 1024
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -34,89 +36,65 @@ class BrokenSitemap(GiveUp):
         super().__init__(message, kind=ErrorKind.PARSE)
 
 
-class Unpacker:
-    """Chunks in, pieces of bounded size out, decompressed if they are gzip."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._start: bytes | None = b""
-        self._gunzip: _Gunzip | None = None
-        self._read = 0
-        self._written = 0
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        if self._start is not None:
-            self._start += chunk
-            if len(self._start) < len(GZIP_MAGIC):
-                return
-            chunk, self._start = self._start, None
-            if chunk.startswith(GZIP_MAGIC):
-                self._gunzip = _Gunzip()
-        yield from self._pieces(chunk)
-
-    def close(self) -> Iterator[bytes]:
-        if self._start:
-            yield self._start
-        if self._gunzip:
-            yield self._gunzip.close()
-
-    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(chunk), PIECE):
-            part = chunk[begin : begin + PIECE]
-            self._read += len(part)
-            for piece in self._gunzip.feed(part) if self._gunzip else (part,):
-                self._written += len(piece)
-                self._check_size()
-                yield piece
-
-    def _check_size(self) -> None:
-        if self._written > self._max_bytes:
-            raise BrokenSitemap(f"it is larger than {self._max_bytes:,} bytes")
-        if self._written > max(_RATIO_FROM, self._read * _RATIO_LIMIT):
+def unpack(body: bytes, max_bytes: int) -> Iterator[bytes]:
+    """Pieces of bounded size, decompressed if the body is gzip."""
+    written = 0
+    for read, piece in _inflate(body) if body.startswith(GZIP_MAGIC) else _slices(body):
+        written += len(piece)
+        if written > max_bytes:
+            raise BrokenSitemap(f"it is larger than {max_bytes:,} bytes")
+        if written > max(_RATIO_FROM, read * _RATIO_LIMIT):
             raise BrokenSitemap(f"it decompresses to more than {_RATIO_LIMIT} times its size")
+        yield piece
 
 
-class _Gunzip:
-    """One or more gzip members, and whatever padding comes after them."""
+def _slices(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Pieces of the body, each with the number of bytes read so far."""
+    for begin in range(0, len(body), PIECE):
+        piece = body[begin : begin + PIECE]
+        yield begin + len(piece), piece
 
-    def __init__(self) -> None:
-        self._inflater = zlib.decompressobj(wbits=31)
-        self._ended = False
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        while chunk and not self._ended:
-            if self._inflater.eof:
-                chunk = self._next_member(chunk)
+def _inflate(body: bytes) -> Iterator[tuple[int, bytes]]:
+    try:
+        yield from _members(body)
+    except zlib.error as error:
+        raise BrokenSitemap(f"the gzip data is damaged ({error})") from None
+
+
+def _members(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Decompressed pieces of one or more gzip members, which padding may follow."""
+    inflater = zlib.decompressobj(wbits=31)
+    for read, chunk in _slices(body):
+        while chunk:
+            if inflater.eof:
+                chunk = chunk.lstrip(b"\0")
+                if chunk and not chunk.startswith(GZIP_MAGIC[:1]):
+                    return
+                inflater = zlib.decompressobj(wbits=31) if chunk else inflater
                 continue
-            yield self._inflate(chunk)
-            # of these two, only one is ever filled: after the member's end, or before it
-            chunk = self._inflater.unused_data or self._inflater.unconsumed_tail
-
-    def close(self) -> bytes:
-        # the last few bytes may still be inside, when the piece before was exactly full
-        rest = self._inflate(b"")
-        if not self._inflater.eof:
-            raise BrokenSitemap("the gzip data ends early")
-        return rest
-
-    def _next_member(self, chunk: bytes) -> bytes:
-        chunk = chunk.lstrip(b"\0")
-        if chunk.startswith(GZIP_MAGIC[:1]):
-            self._inflater = zlib.decompressobj(wbits=31)
-        elif chunk:
-            self._ended = True
-        return chunk
-
-    def _inflate(self, chunk: bytes) -> bytes:
-        try:
-            return self._inflater.decompress(chunk, PIECE)
-        except zlib.error as error:
-            raise BrokenSitemap(f"the gzip data is damaged ({error})") from None
+            yield read, inflater.decompress(chunk, PIECE)
+            # after the end of a member the first one is filled, before it the second one
+            chunk = inflater.unused_data or inflater.unconsumed_tail
+    # the last bytes may still be inside, if the piece before was exactly full
+    while rest := inflater.decompress(b"", PIECE):
+        yield len(body), rest
+    if not inflater.eof:
+        raise BrokenSitemap("the gzip data ends early")
 
 
-def text_decoder(head: bytes) -> codecs.IncrementalDecoder:
-    """A decoder for what begins like this. It never fails: wrong bytes become U+FFFD."""
-    return codecs.getincrementaldecoder(_encoding(head))(errors="replace")
+def decode(pieces: Iterator[bytes]) -> Iterator[str]:
+    """Decode without ever failing: wrong bytes become U+FFFD."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= _HEAD:
+            break
+    decoder = codecs.getincrementaldecoder(_encoding(head))(errors="replace")
+    yield decoder.decode(head)
+    for piece in pieces:
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
 
 
 def _encoding(head: bytes) -> str:

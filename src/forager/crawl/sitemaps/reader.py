@@ -1,34 +1,25 @@
-"""Streaming reader of sitemaps: XML, indexes, plain text, RSS and Atom, gzipped or not."""
+"""Reader of sitemaps: XML, indexes, plain text, RSS and Atom, gzipped or not."""
 
 from __future__ import annotations
 
-import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from itertools import chain
+from xml.parsers import expat
 
-from forager.crawl.sitemaps.content import BrokenSitemap, Unpacker, text_decoder
-from forager.crawl.sitemaps.formats import (
-    MAX_FIELD,
-    RawEntry,
-    Reader,
-    SitemapKind,
-    TextReader,
-    XmlReader,
-)
+from forager.crawl.sitemaps.content import BrokenSitemap, decode, unpack
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 
+# decompressed; the protocol says 50 MB, and sites exceed it
 MAX_BYTES = 200_000_000
-"""Decompressed. The protocol says 50 MB, and sites exceed it."""
+# the protocol says 50,000
 MAX_ENTRIES = 250_000
-"""The protocol says 50,000."""
-
-# enough to see a byte order mark, an encoding and the first character that is not a blank
-_HEAD = 1024
-_PARTIAL_DATE = re.compile(r"(\d{4})(?:-(\d{1,2}))?")
-_LONG_FRACTION = re.compile(r"(\.\d{6})\d+")
+MAX_FIELD = 8192
+_MAX_DEPTH = 64
+# expat holds a whole tag or comment in memory; no honest one is this long
+_MAX_TOKEN = 1024 * 1024
+_NO_URL = "there is no URL in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,144 +28,202 @@ class SitemapEntry:
 
     url: NormalisedUrl
     is_sitemap: bool = False
-    modified: datetime | None = None
-    alternates: tuple[NormalisedUrl, ...] = ()
 
 
-class SitemapParser:
-    """Feed it chunks as they come and use up what it yields; then read what it says of itself.
+class Sitemap:
+    """The entries of one sitemap, read while they are iterated over.
 
-    It never raises. `error` says why reading ended early, and entries before that point are good.
+    Iterating never raises. Afterwards `error` says why reading ended early; the entries before
+    that point are valid.
     """
 
     def __init__(
-        self, url: str, *, max_bytes: int = MAX_BYTES, max_entries: int = MAX_ENTRIES
+        self,
+        url: str,
+        body: bytes,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_entries: int = MAX_ENTRIES,
     ) -> None:
         self.error: str | None = None
-        self.entries = 0
-        self.skipped = 0
         self._url = url
+        self._body = body
+        self._max_bytes = max_bytes
         self._max_entries = max_entries
-        self._unpacker = Unpacker(max_bytes)
-        self._head = b""
-        self._decoder: codecs.IncrementalDecoder | None = None
-        self._reader: Reader | None = None
 
-    @property
-    def kind(self) -> SitemapKind | None:
-        """What it turned out to be; None while that is not known."""
-        return self._reader.kind if self._reader else None
-
-    def feed(self, chunk: bytes) -> Iterator[SitemapEntry]:
-        """The entries that this chunk completes. A generator: nothing happens until it is used."""
-        return self._guarded(self._read(self._unpacker.feed(chunk)))
-
-    def close(self) -> Iterator[SitemapEntry]:
-        """The entries that only the end completes; after them, `error` is final."""
-        yield from self._guarded(self._read(self._unpacker.close()))
-        yield from self._guarded(self._finish())
-        if self.error is None and not self.entries and self.kind in (None, SitemapKind.TEXT):
-            self.error = "there is no URL in it"
-
-    def _guarded(self, batches: Iterator[list[RawEntry]]) -> Iterator[SitemapEntry]:
-        if self.error is not None:
-            return
+    def __iter__(self) -> Iterator[SitemapEntry]:
         try:
-            for batch in batches:
-                yield from self._entries(batch)
+            count = 0
+            for raw in _raw_entries(decode(unpack(self._body, self._max_bytes))):
+                url = self._address(raw.location or raw.permalink)
+                if url is None:
+                    continue
+                if count == self._max_entries:
+                    raise BrokenSitemap(f"it has more than {self._max_entries:,} entries")
+                count += 1
+                yield SitemapEntry(url, raw.tag == "sitemap")
         except BrokenSitemap as error:
             self.error = error.message
 
-    def _read(self, pieces: Iterator[bytes]) -> Iterator[list[RawEntry]]:
-        for piece in pieces:
-            if self._decoder is None:
-                self._head += piece
-                if len(self._head) >= _HEAD:
-                    yield from self._begin()
-            else:
-                yield from self._decode(piece)
-
-    def _begin(self) -> Iterator[list[RawEntry]]:
-        self._decoder = text_decoder(self._head)
-        return self._decode(self._head)
-
-    def _finish(self) -> Iterator[list[RawEntry]]:
-        if self._decoder is None:
-            yield from self._begin()
-        yield from self._decode(b"", final=True)
-        if self._reader is not None:
-            yield from _whole(self._reader, self._reader.close)
-
-    def _decode(self, data: bytes, *, final: bool = False) -> Iterator[list[RawEntry]]:
-        assert self._decoder is not None
-        text = self._decoder.decode(data, final)
-        if self._reader is None:
-            text = text.lstrip("\ufeff \t\r\n")
-            if not text:
-                return
-            self._reader = XmlReader() if text.startswith("<") else TextReader()
-        reader = self._reader
-        yield from _whole(reader, lambda: reader.feed(text))
-
-    # --- raw entries to entries -------------------------------------------------------------
-
-    def _entries(self, batch: list[RawEntry]) -> Iterator[SitemapEntry]:
-        for raw in batch:
-            entry = self._entry(raw)
-            if entry is None:
-                self.skipped += 1
-                continue
-            if self.entries == self._max_entries:
-                raise BrokenSitemap(f"it has more than {self._max_entries:,} entries")
-            self.entries += 1
-            yield entry
-
-    def _entry(self, raw: RawEntry) -> SitemapEntry | None:
-        url = self._address(raw.location)
-        if url is None:
-            return None
-        alternates = filter(None, map(self._address, raw.alternates))
-        return SitemapEntry(url, raw.tag == "sitemap", parse_date(raw.modified), tuple(alternates))
-
     def _address(self, location: str) -> NormalisedUrl | None:
         if not location or len(location) > MAX_FIELD:
-            return None
-        if self.kind is SitemapKind.TEXT and not location.startswith(("http://", "https://")):
             return None
         # escaped twice, or escaped inside CDATA: no page has "&amp;" in its address
         url = normalise(location.replace("&amp;", "&"), self._url)
         return None if isinstance(url, Refusal) else url
 
 
-def _whole(reader: Reader, step: Callable[[], list[RawEntry]]) -> Iterator[list[RawEntry]]:
-    """What a step finds, also when it breaks off in the middle."""
+@dataclass(slots=True)
+class _RawEntry:
+    """An entry as written; `tag` is the element it came from."""
+
+    tag: str
+    location: str = ""
+    permalink: str = ""
+
+
+def _raw_entries(texts: Iterator[str]) -> Iterator[_RawEntry]:
+    for text in texts:
+        if start := text.lstrip("\ufeff \t\r\n"):
+            read = _read_xml if start.startswith("<") else _read_text
+            return read(chain([start], texts))
+    raise BrokenSitemap(_NO_URL)
+
+
+def _read_text(texts: Iterable[str]) -> Iterator[_RawEntry]:
+    """One URL per line."""
+    rest, is_empty = "", True
+    for text in chain(texts, ["\n"]):
+        *lines, rest = re.split(r"[\r\n]+", rest + text)
+        # one character too many still marks the line as too long; the others need not be kept
+        rest = rest[: MAX_FIELD + 1]
+        for line in map(str.strip, lines):
+            if line.startswith(("http://", "https://")):
+                is_empty = False
+                yield _RawEntry("url", line)
+    if is_empty:
+        raise BrokenSitemap(_NO_URL)
+
+
+def _read_xml(texts: Iterable[str]) -> Iterator[_RawEntry]:
+    reader = _XmlReader()
     try:
-        yield step()
+        for text in texts:
+            reader.feed(text)
+            yield from reader.take()
+        reader.close()
     except BrokenSitemap:
-        yield reader.take()
+        yield from reader.take()
         raise
+    yield from reader.take()
 
 
-def parse_date(text: str) -> datetime | None:
-    """A W3C or RFC 822 date, also a sloppy one; UTC where it names no zone."""
-    text = text.strip()[:64]
-    if not text:
-        return None
-    for parse in (_iso_date, _partial_date, parsedate_to_datetime):
+_ROOTS = frozenset({"urlset", "sitemapindex", "rss", "rdf", "feed"})
+# the elements of entries, and those of their children that contain the address
+_LOCATIONS = {"url": ("loc",), "sitemap": ("loc",), "item": ("link", "guid"), "entry": ()}
+# Everything but the five entities of XML and character numbers: people forget to escape "&".
+_STRAY_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});)")
+_LONGEST_REFERENCE = 10
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+
+
+class _XmlReader:
+    """Sitemaps, sitemap indexes, RSS and Atom, on expat, which keeps no tree.
+
+    Nothing can be expanded or fetched: a document type with declarations is refused,
+    and a reference to any other entity is taken as text.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[_RawEntry] = []
+        self._held = ""
+        self._fed = 0
+        self._depth = 0
+        self._entry: _RawEntry | None = None
+        self._entry_depth = 0
+        self._field: str | None = None
+        self._text: list[str] = []
+        self._length = 0
+        # No namespaces: sitemaps use prefixes they never declared, which would be an error.
+        parser = self._parser = expat.ParserCreate("utf-8")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+
+    def feed(self, text: str) -> None:
+        text = self._held + text
+        ampersand = text.rfind("&", -_LONGEST_REFERENCE)
+        cut = ampersand if ampersand >= 0 else len(text)
+        self._held = text[cut:]
+        self._parse(text[:cut], final=False)
+
+    def close(self) -> None:
+        self._parse(self._held, final=True)
+
+    def take(self) -> list[_RawEntry]:
+        """The entries that are complete; also those before a fault."""
+        found, self._found = self._found, []
+        return found
+
+    def _parse(self, text: str, *, final: bool) -> None:
+        data = _CONTROL.sub("", _STRAY_AMPERSAND.sub("&amp;", text)).encode()
+        self._fed += len(data)
         try:
-            moment = parse(text)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            continue
-    return None
+            self._parser.Parse(data, final)
+        except expat.ExpatError as error:
+            said = expat.ErrorString(error.code)
+            raise BrokenSitemap(f"line {error.lineno}: broken XML ({said})") from None
+        if self._fed - self._parser.CurrentByteIndex > _MAX_TOKEN:
+            raise BrokenSitemap(f"a tag or comment is longer than {_MAX_TOKEN:,} bytes")
 
+    # --- callbacks of expat -----------------------------------------------------------------
 
-def _iso_date(text: str) -> datetime:
-    return datetime.fromisoformat(_LONG_FRACTION.sub(r"\1", text))
+    def _doctype(self, _name: str, _system: object, _public: object, has_subset: bool) -> None:
+        if has_subset:
+            raise BrokenSitemap("it declares entities or attributes, which is refused")
 
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(":")[2].lower()
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise BrokenSitemap(f"its elements are nested deeper than {_MAX_DEPTH}")
+        if self._depth == 1:
+            if tag not in _ROOTS:
+                raise BrokenSitemap(f"it is no sitemap: it begins with <{tag[:40]}>")
+        elif self._entry is None:
+            if tag in _LOCATIONS:
+                self._entry, self._entry_depth = _RawEntry(tag), self._depth
+        # only direct children count: an <image:loc> is not the page's
+        elif self._depth == self._entry_depth + 1:
+            self._start_field(self._entry, tag, attributes)
 
-def _partial_date(text: str) -> datetime:
-    match = _PARTIAL_DATE.fullmatch(text)
-    if match is None:
-        raise ValueError(text)
-    return datetime(int(match[1]), int(match[2] or 1), 1, tzinfo=UTC)
+    def _start_field(self, entry: _RawEntry, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "link" and attributes.get("href"):
+            # the address of the page in Atom; another language, or the feed itself, elsewhere
+            if entry.tag == "entry" and attributes.get("rel", "alternate") == "alternate":
+                entry.location = entry.location or attributes["href"]
+        elif tag in _LOCATIONS[entry.tag] and attributes.get("isPermaLink", "true") == "true":
+            self._field, self._text, self._length = tag, [], 0
+
+    def _characters(self, text: str) -> None:
+        if self._field is not None and self._length <= MAX_FIELD:
+            self._text.append(text)
+            self._length += len(text)
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
+        if self._entry is None:
+            return
+        if self._depth < self._entry_depth:
+            self._found.append(self._entry)
+            self._entry = None
+        elif self._depth == self._entry_depth and self._field is not None:
+            text = "".join(self._text).strip()
+            if self._field != "guid":
+                self._entry.location = self._entry.location or text
+            elif text.startswith(("http://", "https://")):
+                # often no address at all, whatever its attribute says
+                self._entry.permalink = text
+            self._field = None

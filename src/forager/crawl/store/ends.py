@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.loops import Pointer
+from forager.crawl.settlement import ArchivedPage
 from forager.db.database import Connection
 from forager.db.rows import Values
 from forager.extract.keys import KEY_LENGTH
 
 
 async def select_first_troubles(connection: Connection, job_id: UUID) -> list[str]:
-    """Why the first URLs of a crawl are no pages, as text."""
+    """The reasons why the first URLs of a crawl are no pages, as text."""
     return await Values(connection).all(
         """
         SELECT url || ': ' || coalesce(detail, reason, outcome)
@@ -29,7 +29,7 @@ async def select_first_troubles(connection: Connection, job_id: UUID) -> list[st
 
 
 def key_ranges(count: int) -> list[tuple[bytes, bytes]]:
-    """This many ranges (first, last) of about equal size that cover all keys."""
+    """Split all keys into this many ranges (first, last) of about equal size."""
     count = min(count, 2**16)
     starts = [(2**16 * n // count).to_bytes(2, "big") for n in range(count)]
     return list(zip(starts, [*starts[1:], b"\xff" * (KEY_LENGTH + 1)], strict=True))
@@ -90,7 +90,7 @@ async def select_left_copies(
 async def repoint_copies(
     connection: Connection, job_id: UUID, keys: Sequence[bytes], pages: Sequence[bytes]
 ) -> None:
-    """Let each copy repeat the page beside it in the list."""
+    """Make each copy a duplicate of the page at the same position of the list."""
     await connection.execute(
         """
         UPDATE crawl_visited copy
@@ -101,18 +101,6 @@ async def repoint_copies(
         """,
         {"job": job_id, "keys": list(keys), "pages": list(pages)},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedPage:
-    """A settled URL whose response can be read again."""
-
-    key: bytes
-    url: str
-    etag: str | None
-    last_modified: str | None
-    outlinks: bytes | None
-    ref: ArchiveRef | None
 
 
 async def select_archived(

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 from forager.jobs.job import Lease
 
 
@@ -59,7 +59,7 @@ async def select_state(connection: Connection, job_id: UUID) -> dict[str, Any] |
 async def select_states(
     connection: Connection, job_ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, Any]]:
-    """Where these crawls stand; those that have not begun are left out."""
+    """The states of these crawls; crawls that have not started are left out."""
     cursor = connection.cursor(row_factory=dict_row)
     await cursor.execute(
         """
@@ -135,7 +135,7 @@ async def sample_settled(
     Intervals of `width` seconds are counted from `since`, which is in seconds of the epoch. Of each
     job at most `sample` URLs are read, and each stands for as many as were not.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT floor((extract(epoch FROM v.settled_at) - %(since)s) / %(width)s)::int,
                sum(s.weight)::float8,
@@ -161,12 +161,11 @@ async def sample_settled(
         """,
         {"jobs": list(job_ids), "since": since, "width": width, "sample": sample},
     )
-    return await cursor.fetchall()
 
 
 async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[tuple[str, int]]:
     """Failed URLs of these jobs by reason, the most frequent first."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT reason.key, sum(reason.value::bigint)::bigint
           FROM crawl_states s
@@ -177,7 +176,6 @@ async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[
         """,
         (list(job_ids),),
     )
-    return await cursor.fetchall()
 
 
 async def update_activity(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import UUID
 
@@ -11,16 +11,13 @@ import psycopg
 from psycopg.rows import class_row
 
 from forager.archive.segment import ArchiveRef
-from forager.crawl.settlement import SettledUrl
+from forager.crawl.settlement import PendingUrl, SettledUrl
 from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples, Values
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
-from collections.abc import Sequence
-
-from forager.db.rows import Values
 
 _COLUMNS: LiteralString = """
     v.url_hash, v.url, v.outcome, v.reason, v.detail, v.duplicate_of, v.http_status, v.depth,
@@ -30,7 +27,7 @@ _COLUMNS: LiteralString = """
 _WITH_PARENT: LiteralString = """
     LEFT JOIN crawl_visited p ON p.job_id = v.job_id AND p.url_hash = v.parent
 """
-# what a list is sorted by, and its type
+# expression and type of each sort order
 _SORTS: dict[str, tuple[LiteralString, LiteralString]] = {
     "url": ('url COLLATE "C"', "text"),
     "status": ("coalesce(http_status, 0)", "int"),
@@ -40,36 +37,30 @@ _SORTS: dict[str, tuple[LiteralString, LiteralString]] = {
 }
 
 
+# the condition of each field of a filter
+_FILTERS: dict[str, LiteralString] = {
+    "outcomes": "outcome = ANY(%(outcomes)s)",
+    "reason": "reason = %(reason)s",
+    "http_status": "http_status = %(http_status)s",
+    "text": "position(lower(%(text)s) IN lower(url)) > 0",
+    "min_size": "size >= %(min_size)s",
+    "since": "settled_at >= %(since)s",
+}
+
+
 def _conditions(wanted: UrlFilter) -> LiteralString:
-    parts: list[LiteralString] = ["outcome = ANY(%(outcomes)s)"]
-    if wanted.reason is not None:
-        parts.append("reason = %(reason)s")
-    if wanted.http_status is not None:
-        parts.append("http_status = %(http_status)s")
-    if wanted.text is not None:
-        parts.append("position(lower(%(text)s) IN lower(url)) > 0")
-    if wanted.min_size is not None:
-        parts.append("size >= %(min_size)s")
-    if wanted.since is not None:
-        parts.append("settled_at >= %(since)s")
-    return " AND ".join(parts)
+    return " AND ".join(
+        condition for name, condition in _FILTERS.items() if getattr(wanted, name) is not None
+    )
 
 
 def _of_index(wanted: UrlFilter) -> LiteralString:
-    """As part of the text, so that failed URLs are found by their own index."""
+    """A condition in the text of the statement, so that failed URLs are found by their index."""
     return "AND outcome = 'failed'" if list(wanted.outcomes) == ["failed"] else ""
 
 
 def _values(job_id: UUID, wanted: UrlFilter) -> dict[str, Any]:
-    return {
-        "job_id": job_id,
-        "outcomes": [outcome.value for outcome in wanted.outcomes],
-        "reason": wanted.reason,
-        "http_status": wanted.http_status,
-        "text": wanted.text,
-        "min_size": wanted.min_size,
-        "since": wanted.since,
-    }
+    return {**asdict(wanted), "outcomes": list(wanted.outcomes), "job_id": job_id}
 
 
 async def select_in_key_order(
@@ -177,20 +168,6 @@ async def select_totals(connection: Connection, job_id: UUID) -> tuple[int, int]
     return await cursor.fetchone() or (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingUrl:
-    """A row of `crawl_frontier`."""
-
-    depth: int
-    seq: int
-    url: str
-    via: str
-    attempts: int
-    # when it is tried again, if it failed before
-    not_before: datetime | None
-    parent_url: str | None
-
-
 async def select_pending(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[PendingUrl]:
@@ -214,7 +191,7 @@ async def select_pending(
 async def select_response(
     connection: Connection, job_id: UUID, url_hash: bytes
 ) -> ArchiveRef | None:
-    """Where the response of a processed URL is archived."""
+    """The reference to the archived response of a processed URL."""
     cursor = await connection.execute(
         """
         SELECT segment, segment_offset, segment_length
@@ -239,7 +216,7 @@ async def count_paths(
         if prefix
         else "substring(url FROM '^[a-z]+://[^/]+/')"
     )
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         WITH counted AS (
             SELECT {part} AS part, outcome, count(*) AS urls
@@ -266,18 +243,9 @@ async def count_paths(
         """,
         {"job_id": job_id, "prefix": prefix, "sample": sample, "limit": limit},
     )
-    return await cursor.fetchall()
 
 
 PAGE_ROWS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedUrl:
-    """Where the response of a URL is."""
-
-    url_hash: bytes
-    ref: ArchiveRef
 
 
 async def count_settled(
@@ -301,7 +269,8 @@ async def select_refs(
     *,
     after: bytes,
     limit: int,
-) -> list[ArchivedUrl]:
+) -> list[tuple[bytes, ArchiveRef]]:
+    """Keys of URLs and their archived responses, in the order of the keys."""
     cursor = await connection.execute(
         """
         SELECT url_hash, segment, segment_offset, segment_length
@@ -312,4 +281,4 @@ async def select_refs(
         """,
         (job_id, after, list(outcomes), limit),
     )
-    return [ArchivedUrl(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]
+    return [(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]

@@ -11,7 +11,7 @@ from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Values
 
-# what the crawl's generation lists; as the index of contents has it
+# pages of the crawl's generation; the same condition as in the index of contents
 IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
 
 
@@ -120,7 +120,7 @@ Known = tuple[bytes, str, str | None, bytes | None]
 async def select_known_visited(
     connection: Connection, job_id: UUID, *, after: bytes
 ) -> list[Known]:
-    """Some settled URLs behind a key, in its order."""
+    """The next settled URLs after a key."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             f"""
@@ -138,7 +138,7 @@ async def select_known_visited(
 async def select_known_frontier(
     connection: Connection, job_id: UUID, *, after: tuple[int, int]
 ) -> tuple[list[Known], tuple[int, int]]:
-    """Some pending URLs behind a place, and the place of the last one."""
+    """The next pending URLs after a place, and the place of the last one."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             """

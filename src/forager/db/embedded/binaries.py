@@ -17,7 +17,7 @@ EXTERNAL_HINT = "set FORAGER_DATABASE_URL to a PostgreSQL 15 or newer of your ow
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """Where the programs are."""
+    """Paths of the programs."""
 
     initdb: Path
     postgres: Path

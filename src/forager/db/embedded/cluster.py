@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import psutil
 
 from forager.db.embedded.binaries import MAJOR_VERSION, Binaries
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import Identity, environment
+from forager.db.embedded.identity import Identity
 from forager.db.embedded.server_log import last_words, log_size, open_log
 from forager.db.embedded.trouble import DAMAGE_HINT, explain_exit, explain_os_error
 from forager.errors import EmbeddedServerError
 from forager.logs import announce, get_logger
+from forager.permissions import private_opener
 
 ROLE = "forager"
 _INITDB_LIMIT = 300.0
@@ -106,30 +106,23 @@ def _initdb(
     collation = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--encoding=UTF8")
     # no password: only the owner can open the socket's folder
     access = ("--username", ROLE, "--auth=trust")
-    command = [*identity.prefix, str(binaries.initdb), "-D", str(folder.unfinished_data)]
+    command = [str(binaries.initdb), "-D", str(folder.unfinished_data)]
     output = open_log(folder)
     try:
-        done = subprocess.run(
+        code = identity.run(
             [*command, *access, *locale, *collation, "--data-checksums"],
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=environment(),
             cwd=folder.root,
-            user=identity.uid,
-            group=identity.gid,
-            extra_groups=identity.groups,
-            start_new_session=True,
-            # if we are killed, the next one waits for what is left of initdb
+            # if we are killed, the next process waits for what is left of initdb
             pass_fds=(server_lock,),
             timeout=_INITDB_LIMIT,
-            check=False,
         )
     except subprocess.TimeoutExpired:
         return False
     finally:
         os.close(output)
-    return done.returncode == 0
+    return code == 0
 
 
 def _sync(path: os.PathLike[str]) -> None:
@@ -188,7 +181,8 @@ def write_configuration(folder: ServerFolder) -> None:
     """Replace the settings in one step: a crash leaves the old file or the new one."""
     path = folder.data / FORAGER_CONF
     draft = path.with_suffix(".new")
-    _write_private(draft, configuration_text())
+    with open(draft, "w", encoding="utf-8", opener=private_opener) as file:
+        file.write(configuration_text())
     folder.hand_over(draft)
     draft.replace(path)
 
@@ -202,9 +196,3 @@ def configuration_text(memory_bytes: int | None = None) -> str:
         "maintenance_work_mem": f"'{128 if memory >= 4096 * _MB else 64}MB'",
     }
     return "".join(f"{name} = {value}\n" for name, value in sorted(settings.items()))
-
-
-def _write_private(path: Path, text: str) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from forager.db.embedded.trouble import explain_os_error
@@ -11,60 +10,26 @@ from forager.db.embedded.trouble import explain_os_error
 PRIVATE = 0o700
 
 
-@dataclass(frozen=True, slots=True)
 class ServerFolder:
     """Paths below `home/postgres`. Resolved, so that every process means the same files."""
 
-    home: Path
-
-    @classmethod
-    def below(cls, home: Path) -> ServerFolder:
-        return cls(home.expanduser().resolve())
-
-    @property
-    def root(self) -> Path:
-        return self.home / "postgres"
-
-    @property
-    def data(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def unfinished_data(self) -> Path:
-        """Where initdb works, until the result is renamed to `data`."""
-        return self.root / "data.new"
-
-    @property
-    def sockets(self) -> Path:
-        return self.root / "run"
-
-    @property
-    def log(self) -> Path:
-        return self.root / "postgres.log"
-
-    @property
-    def previous_log(self) -> Path:
-        return self.root / "postgres.log.1"
-
-    @property
-    def door(self) -> Path:
-        """Locked for as long as someone starts or stops the server."""
-        return self.root / "door.lock"
-
-    @property
-    def users(self) -> Path:
-        """Locked, shared, by every process that uses the server."""
-        return self.root / "users.lock"
-
-    @property
-    def alive(self) -> Path:
-        """Locked by the server itself: free only once its last process is gone."""
-        return self.root / "server.lock"
-
-    @property
-    def linger(self) -> Path:
-        """Locked by the process that stops a lingering server; holds the time when it does."""
-        return self.root / "linger.lock"
+    def __init__(self, home: Path) -> None:
+        self.home = home.expanduser().resolve()
+        self.root = self.home / "postgres"
+        self.data = self.root / "data"
+        # where initdb works, until the result is renamed to `data`
+        self.unfinished_data = self.root / "data.new"
+        self.sockets = self.root / "run"
+        self.log = self.root / "postgres.log"
+        self.previous_log = self.root / "postgres.log.1"
+        # locked while a process starts, stops, joins or leaves the server
+        self.start_lock = self.root / "door.lock"
+        # locked, shared, by every process that uses the server
+        self.users = self.root / "users.lock"
+        # locked by the server itself: free only once its last process is gone
+        self.alive = self.root / "server.lock"
+        # locked by the process that stops a lingering server; holds the time when it does
+        self.linger = self.root / "linger.lock"
 
     def prepare(self, home_mode: int = PRIVATE) -> None:
         """Create the folder, accessible only to its owner."""
@@ -77,7 +42,7 @@ class ServerFolder:
             raise explain_os_error(error, self.root) from error
 
     def hand_over(self, path: Path | int) -> None:
-        """Root working in a folder of someone else leaves the files to that one."""
+        """Give a file that root created to the owner of the folder."""
         if os.geteuid() == 0:
             owner = self.root.stat()
             os.chown(path, owner.st_uid, owner.st_gid)

@@ -6,8 +6,10 @@ import os
 import pwd
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from forager.db.embedded.binaries import EXTERNAL_HINT, Binaries
 from forager.db.embedded.folder import PRIVATE, ServerFolder
@@ -24,7 +26,7 @@ _PROBE_LIMIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How to start a program so that PostgreSQL accepts its user."""
+    """A user as which PostgreSQL runs."""
 
     prefix: tuple[str, ...] = ()
     uid: int | None = None
@@ -35,9 +37,20 @@ class Identity:
         """The owner of the files that such a program makes, as seen from here."""
         return os.geteuid() if self.uid is None else self.uid
 
-    @property
-    def groups(self) -> list[int] | None:
-        return None if self.uid is None else []
+    def run(self, command: Sequence[str], *, check: bool = False, **options: Any) -> int:
+        """Run a program as this user, in its own session, without the terminal; its exit code."""
+        done = subprocess.run(
+            [*self.prefix, *command],
+            stdin=subprocess.DEVNULL,
+            env=environment(),
+            user=self.uid,
+            group=self.gid,
+            extra_groups=None if self.uid is None else [],
+            start_new_session=True,
+            check=check,
+            **options,
+        )
+        return done.returncode
 
 
 def choose_identity(folder: ServerFolder, binaries: Binaries) -> Identity:
@@ -94,21 +107,9 @@ def _has_data(root: Path) -> bool:
 
 
 def _works(identity: Identity, folder: ServerFolder, binaries: Binaries) -> bool:
-    paths = (str(folder.home), str(binaries.postgres))
-    probe = [*identity.prefix, "/bin/sh", "-c", _PROBE, "sh", *paths]
+    probe = ["/bin/sh", "-c", _PROBE, "sh", str(folder.home), str(binaries.postgres)]
     try:
-        done = subprocess.run(
-            probe,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            user=identity.uid,
-            group=identity.gid,
-            extra_groups=identity.groups,
-            cwd="/",
-            timeout=_PROBE_LIMIT,
-            check=False,
-        )
+        code = identity.run(probe, capture_output=True, cwd="/", timeout=_PROBE_LIMIT)
     except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0
+    return code == 0

@@ -15,30 +15,27 @@ from contextlib import suppress
 from pathlib import Path
 
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import environment
-from forager.db.embedded.locks import EXCLUSIVE, hold_door, open_lock, try_lock
+from forager.db.embedded.identity import Identity
+from forager.db.embedded.locks import EXCLUSIVE, hold_start_lock, open_lock, try_lock
 from forager.db.embedded.server import stop_server
 
-_DOOR_LIMIT = 120.0
+_LOCK_LIMIT = 120.0
 _WAIT = 'while [ "$(date +%s)" -lt "$(cat "$1")" ]; do sleep 1; done; shift; exec "$@"'
 
 
 def linger(folder: ServerFolder, seconds: float) -> None:
-    """Let the server run for some seconds more; the caller holds the door."""
+    """Keep the server running for some seconds; the caller holds the start lock."""
     lock = open_lock(folder, folder.linger)
     try:
         _write_deadline(lock, time.time() + seconds)
         if not try_lock(lock, EXCLUSIVE):
             return  # a process waits already, and reads the new deadline
-        subprocess.run(
+        Identity().run(
             # in the background of a shell that ends at once: an orphan
             ["/bin/sh", "-c", '"$@" &', "sh", *_command(folder, lock)],
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=environment(),
             cwd="/",
-            start_new_session=True,
             pass_fds=(lock,),
             check=True,
         )
@@ -56,7 +53,7 @@ def _write_deadline(lock: int, at: float) -> None:
 
 
 def stop_if_unused(folder: ServerFolder) -> bool:
-    """Stop the server if no process uses it; the caller holds the door."""
+    """Stop the server if no process uses it; the caller holds the start lock."""
     users = open_lock(folder, folder.users)
     try:
         if not try_lock(users, EXCLUSIVE):
@@ -71,13 +68,13 @@ def stop_if_unused(folder: ServerFolder) -> bool:
 
 def main() -> None:
     home, lock = sys.argv[1], int(sys.argv[2])
-    folder = ServerFolder.below(Path(home))
+    folder = ServerFolder(Path(home))
     if not folder.root.is_dir():
         return
-    with hold_door(folder, _DOOR_LIMIT):
+    with hold_start_lock(folder, _LOCK_LIMIT):
         if _deadline(lock) <= time.time():
             stop_if_unused(folder)  # the last one out of a used server lets it linger again
-            os.close(lock)  # behind the door, so that no other process relies on this one
+            os.close(lock)  # under the start lock, so that no other process relies on this one
             return
     os.set_inheritable(lock, True)
     command = _command(folder, lock)

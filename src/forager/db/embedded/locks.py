@@ -65,18 +65,18 @@ def unlock(fd: int) -> None:
 
 
 @contextlib.contextmanager
-def hold_door(folder: ServerFolder, limit: float) -> Iterator[None]:
-    """Be the only one who starts, stops, enters or leaves."""
-    fd = open_lock(folder, folder.door)
+def hold_start_lock(folder: ServerFolder, limit: float) -> Iterator[None]:
+    """Be the only process that starts, stops, joins or leaves the server."""
+    fd = open_lock(folder, folder.start_lock)
     try:
-        _wait_for_door(fd, folder, limit)
+        _wait_for_lock(fd, folder, limit)
         _sign(fd)
         yield
     finally:
         unlock(fd)
 
 
-def _wait_for_door(fd: int, folder: ServerFolder, limit: float) -> None:
+def _wait_for_lock(fd: int, folder: ServerFolder, limit: float) -> None:
     for _ in moments(limit, "waiting for another process to start or stop PostgreSQL", folder):
         if try_lock(fd, EXCLUSIVE):
             return

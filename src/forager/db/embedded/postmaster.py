@@ -63,7 +63,7 @@ def forget_reused_pid(data: Path) -> None:
 
 
 def last_socket_folder(data: Path) -> Path | None:
-    """Where the socket of a killed server was: its users still connect there."""
+    """The socket folder of a killed server, to which its users still connect."""
     return _socket_folder(_pid_file(data))
 
 

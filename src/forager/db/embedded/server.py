@@ -1,4 +1,4 @@
-"""Start and stop the server. Callers hold the door lock, except while they wait for it."""
+"""Start and stop the server. Callers hold the start lock, except while they wait for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from forager.db.embedded.binaries import find_binaries
 from forager.db.embedded.cluster import check_version, create_cluster, write_configuration
 from forager.db.embedded.folder import ServerFolder
-from forager.db.embedded.identity import Identity, choose_identity, environment
+from forager.db.embedded.identity import Identity, choose_identity
 from forager.db.embedded.locks import EXCLUSIVE, SHARED, open_lock, try_lock
 from forager.db.embedded.postmaster import (
     Postmaster,
@@ -189,22 +189,16 @@ def _spawn(
     the lock on `server.lock`: the kernel releases it when the last of them is gone.
     """
     flags = (f"unix_socket_directories={sockets}", "listen_addresses=", f"port={PORT}")
-    command = [*identity.prefix, str(postgres), "-D", str(folder.data)]
+    command = [str(postgres), "-D", str(folder.data)]
     for flag in flags:
         command += ["-c", flag]
     output = open_log(folder)
     try:
-        subprocess.run(
+        identity.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=environment(),
             cwd=folder.root,
-            user=identity.uid,
-            group=identity.gid,
-            extra_groups=identity.groups,
-            start_new_session=True,
             pass_fds=(server_lock,),
             timeout=_SETTLE_LIMIT,
             check=True,

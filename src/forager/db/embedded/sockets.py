@@ -116,7 +116,7 @@ def _is_private(place: Path, identity: Identity) -> bool:
 
 
 def _takes_sockets(place: Path) -> bool:
-    """Some shared and network file systems have files but no sockets."""
+    """Whether sockets can be created; some network file systems have only files."""
     probe = place / f".p{os.getpid()}"
     try:
         with socket.socket(socket.AF_UNIX) as server:

@@ -45,7 +45,7 @@ class StillStartingError(EmbeddedServerError):
 
 
 def explain_os_error(error: OSError, path: Path) -> EmbeddedServerError:
-    """Say what an operating system error on the server's folder means for the user."""
+    """Explain an operating system error on the server's folder to the user."""
     reason = error.strerror or str(error)
     hint = {
         errno.ENOSPC: DISK_FULL_HINT,
@@ -65,7 +65,7 @@ def explain_os_error(error: OSError, path: Path) -> EmbeddedServerError:
 
 
 def explain_exit(what: str, words: str, folder: Path, log: Path) -> EmbeddedServerError:
-    """Say why a program of the server ended, from its last words and the state of the disk."""
+    """Explain the exit of a program of the server by its last log lines and the disk."""
     return EmbeddedServerError(
         f"{what}\n{words}" if words else what,
         hint=f"{_hint_for(words, folder)}\nthe server's log is {log}",

@@ -1,22 +1,20 @@
-"""One process's use of the embedded server: the last one out stops it, or lets it linger.
+"""One process's use of the embedded server: the last user stops it, or lets it linger.
 
 A process that uses the server holds a shared lock on `users.lock`; the kernel releases it when the
-process dies. Entering, starting, leaving and stopping happen behind the door (an exclusive lock),
-so no process enters while the last one leaves. Waiting for recovery happens outside: it can take
-minutes, and the shared lock is enough to keep the server from being stopped meanwhile.
+process dies. Joining, starting, leaving and stopping happen under the start lock, so no process
+joins while the last one leaves. Waiting for recovery happens without it: that can take minutes,
+and the shared lock is enough to keep the server from being stopped meanwhile.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import subprocess
 import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psycopg
@@ -30,7 +28,7 @@ from forager.db.embedded.linger import linger, stop_if_unused
 from forager.db.embedded.locks import (
     EXCLUSIVE,
     SHARED,
-    hold_door,
+    hold_start_lock,
     open_lock,
     try_lock,
     unlock,
@@ -49,22 +47,22 @@ from forager.db.embedded.trouble import StillStartingError, disk_is_full
 from forager.errors import EmbeddedServerError, NotAllowed
 from forager.logs import get_logger
 
-# initdb and a slow shutdown both happen behind the door
-DOOR_LIMIT = 120.0
+# initdb and a slow shutdown both happen under the start lock
+LOCK_LIMIT = 120.0
 
 log = get_logger("db.embedded")
 
 
-def join_server(home: Path, *, linger: float = 0.0, door_limit: float = DOOR_LIMIT) -> ServerUse:
+def join_server(home: Path, *, linger: float = 0.0, lock_limit: float = LOCK_LIMIT) -> ServerUse:
     """Use the embedded server of this home: start it, or join the running one.
 
     After its last user, it keeps running for the number of seconds that this user requested.
 
     Child processes do not take part: give them the URL while you stay, or let them join themselves.
     """
-    folder = ServerFolder.below(home)
+    folder = ServerFolder(home)
     folder.prepare(PRIVATE if folder.home.exists() else home_mode())
-    use = ServerUse(folder, door_limit, linger)
+    use = ServerUse(folder, lock_limit, linger)
     try:
         use.ensure_running()
     except StillStartingError:
@@ -77,16 +75,16 @@ def join_server(home: Path, *, linger: float = 0.0, door_limit: float = DOOR_LIM
 
 
 class ServerUse:
-    """A place at the embedded server, kept until `leave` or the end of the process."""
+    """A user of the embedded server, until `leave` or the end of the process."""
 
     def __init__(
-        self, folder: ServerFolder, door_limit: float = DOOR_LIMIT, linger: float = 0.0
+        self, folder: ServerFolder, lock_limit: float = LOCK_LIMIT, linger: float = 0.0
     ) -> None:
         self.home = folder.home
         self.url = ""
         self.started = False
         self._folder = folder
-        self._door_limit = door_limit
+        self._lock_limit = lock_limit
         self._linger = linger
         self._users_lock: int | None = None
         self._left = False
@@ -108,8 +106,8 @@ class ServerUse:
             if self.url and self._runs():
                 return self.url
             log_start = log_size(self._folder)
-            with hold_door(self._folder, self._door_limit):
-                self._enter()
+            with hold_start_lock(self._folder, self._lock_limit):
+                self._join()
                 self.started = start_server(self._folder) or self.started
             postmaster = wait_until_ready(self._folder, log_start)
             assert postmaster.socket_folder is not None  # part of being ready
@@ -117,13 +115,13 @@ class ServerUse:
             return self.url
 
     def leave(self) -> None:
-        """Give the place up; the last one out stops the server. Never raises, may be repeated."""
+        """Leave the server; the last user stops it. Never raises, may be repeated."""
         with self._thread_lock:
             if self._left:
                 return
             try:
                 if self._users_lock is not None:
-                    with hold_door(self._folder, self._door_limit):
+                    with hold_start_lock(self._folder, self._lock_limit):
                         # the conversion fails while another process holds a shared lock
                         if try_lock(self._users_lock, EXCLUSIVE):
                             self._stop()
@@ -140,7 +138,7 @@ class ServerUse:
             stop_server(self._folder)
 
     def abandon(self) -> None:
-        """Give the place up without stopping anything."""
+        """Leave the server without stopping it."""
         with self._thread_lock:
             self._left = True
             lock, self._users_lock = self._users_lock, None
@@ -152,15 +150,10 @@ class ServerUse:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.leave()
 
-    def _enter(self) -> None:
+    def _join(self) -> None:
         if self._users_lock is None:
             lock = open_lock(self._folder, self._folder.users)
             if not try_lock(lock, SHARED):
@@ -186,10 +179,10 @@ class ServerUse:
 
 def stop_lingering(home: Path) -> bool:
     """Stop the embedded server of this home; False if it is not running. Refused while in use."""
-    folder = ServerFolder.below(home)
+    folder = ServerFolder(home)
     if not folder.root.is_dir() or find_postmaster(folder.data) is None:
         return False
-    with hold_door(folder, DOOR_LIMIT):
+    with hold_start_lock(folder, LOCK_LIMIT):
         if not stop_if_unused(folder):
             users = _lock_holders(folder.users) or ()
             who = f" by process {', '.join(map(str, users))}" if users else ""
@@ -276,7 +269,7 @@ class ServerStatus:
 
 def server_status(home: Path) -> ServerStatus:
     """The state of the embedded server of this home."""
-    folder = ServerFolder.below(home)
+    folder = ServerFolder(home)
     postmaster = find_postmaster(folder.data)
     return ServerStatus(
         folder=folder.root,
@@ -286,20 +279,14 @@ def server_status(home: Path) -> ServerStatus:
         state=postmaster.status if postmaster else "stopped",
         socket_folder=postmaster.socket_folder if postmaster else None,
         log=folder.log,
-        log_bytes=_size(folder.log),
+        log_bytes=log_size(folder),
         users=_lock_holders(folder.users),
         disk_full=disk_is_full(folder.root),
     )
 
 
-def _size(path: Path) -> int:
-    with contextlib.suppress(OSError):
-        return path.stat().st_size
-    return 0
-
-
 def _lock_holders(path: Path) -> tuple[int, ...] | None:
-    """From lines such as `1: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF`."""
+    """Pids from lines such as `1: FLOCK  ADVISORY  READ 4711 fe:00:1234 0 EOF`."""
     try:
         inode = path.stat().st_ino
         lines = [line.split() for line in _LOCKS.read_text(encoding="ascii").splitlines()]

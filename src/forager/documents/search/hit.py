@@ -14,6 +14,7 @@ from uuid import UUID
 
 import orjson
 
+from forager.db.cursor import LARGEST_ID
 from forager.documents import names
 from forager.errors import InvalidInput
 
@@ -27,14 +28,14 @@ class SectionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What to search for and where; `cursor` continues after an earlier page of the same search."""
+    """A query and its filters; `cursor` continues after an earlier page of the same search."""
 
     query: str
     # a source, or a name that several versions share: `python` finds in `python@3.13` as well
     source: str | None = None
     # a generation of that source by its number; by default the published one
     generation: int | None = None
-    # only pages whose path begins so
+    # only pages whose path has this prefix
     path: str | None = None
     # only pages in this language
     language: str | None = None
@@ -96,7 +97,7 @@ class SearchPage:
     next_cursor: str | None
     # seconds
     took: float
-    # about the query or the answer: what was relaxed, above all
+    # about the query or the answer, such as how the query was relaxed
     note: str | None = None
     # the query as it may have been meant
     suggestion: str | None = None
@@ -113,27 +114,27 @@ def preferred_language(accepted: str | None) -> str | None:
 
 MAX_LENGTH = 100_000
 MAX_NUMBERS = 1_000_000
-_LARGEST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class SearchCursor:
-    """The generations of a search and how many of its hits were shown."""
-
-    generations: tuple[int, ...]
-    offset: int = 0
+# the generations of a search, and how many of its hits were shown
+SearchCursor = tuple[tuple[int, ...], int]
 
 
 def encode_cursor(cursor: SearchCursor, *question: str | None) -> str:
     """An opaque text, valid for the same query and filters only."""
-    content = (_digest(question), cursor.generations, cursor.offset)
+    content = (_digest(question), *cursor)
     return base64.urlsafe_b64encode(zlib.compress(orjson.dumps(content))).decode()
 
 
 def decode_cursor(text: str, *question: str | None) -> SearchCursor:
     try:
-        digest, generations, offset = orjson.loads(_unpack(text))
-        cursor = SearchCursor(tuple(map(_number, generations)), _number(offset))
+        if len(text) > MAX_LENGTH:
+            raise ValueError("too long")
+        packed = base64.urlsafe_b64decode(text.encode())
+        # a small text may unpack to a very large one
+        content = zlib.decompressobj().decompress(packed, MAX_NUMBERS)
+        digest, generations, offset = orjson.loads(content)
+        cursor = tuple(map(_number, generations)), _number(offset)
     except (ValueError, TypeError, OverflowError, binascii.Error, zlib.error):
         raise InvalidInput(
             "the cursor is not one that a search gave", hint="Start again without a cursor."
@@ -146,16 +147,8 @@ def decode_cursor(text: str, *question: str | None) -> SearchCursor:
     return cursor
 
 
-def _unpack(text: str) -> bytes:
-    if len(text) > MAX_LENGTH:
-        raise ValueError("too long")
-    unpacker = zlib.decompressobj()
-    # a small text may unpack to a very large one
-    return unpacker.decompress(base64.urlsafe_b64decode(text.encode()), MAX_NUMBERS)
-
-
 def _number(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value <= _LARGEST:
+    if not isinstance(value, int) or not 0 <= value <= LARGEST_ID:
         raise ValueError("not a number of a cursor")
     return value
 

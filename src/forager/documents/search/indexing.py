@@ -11,7 +11,7 @@ from forager.index.kind import SECTIONS, Entry, Kind
 from forager.index.tsquery import words_of
 from forager.outbox.message import Message
 
-# of a path: no more of it is compared there
+# characters of a path that the engine compares
 PATH_LENGTH = 500
 
 

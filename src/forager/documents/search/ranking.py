@@ -17,7 +17,7 @@ from forager.documents.search import store
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.indexing import PATH_LENGTH
 from forager.documents.search.score import Candidate, Terms, Weights, rarity, score
-from forager.documents.search.store import Among, Lookup, SearchedGeneration
+from forager.documents.search.store import Key, SearchedGeneration
 from forager.documents.search.tsquery import Query, Reading, TsQuery, any_of, build
 from forager.documents.store.words import kind_lexeme, language_lexeme, source_lexeme
 from forager.index.engine import View
@@ -48,7 +48,7 @@ async def scopes_of(
     reading: Reading,
     prefers: str | None = None,
 ) -> list[Scope]:
-    """The query under each configuration that it means something under."""
+    """The query under each configuration in which it has searchable words."""
     by_config: dict[str, list[SearchedGeneration]] = {}
     for generation in generations:
         by_config.setdefault(generation.config, []).append(generation)
@@ -93,7 +93,7 @@ _COMPARED = 200
 _MIN_COMPARED = 40
 HEADINGS_CAP = 500
 TEXTS_CAP = 400
-# with as many headings that match, texts are not looked at
+# with this many headings that match, texts are not searched
 ENOUGH = 150
 # candidates whose headings and titles are read
 MAX_SCORED = 200
@@ -101,20 +101,10 @@ MAX_SCORED = 200
 MOST, SOME = 0.6, 0.3
 # with more sources than this, only the manifest filters by source
 MAX_MARKS = 8
-# no lexeme is as long
+# longer than any lexeme
 NOWHERE = f"'{'x' * 2000}'"
 WEIGHTS = Weights()
 _LINK_TARGET = re.compile(r"\]\([^()\s]{0,2000}\)?")
-
-Key = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Sections, best first. `capped`: more match than were ranked."""
-
-    candidates: list[Candidate]
-    capped: bool = False
 
 
 async def rank(
@@ -124,27 +114,32 @@ async def rank(
     view: View | None = None,
     *,
     share: float = 1.0,
-) -> Ranking:
-    """Score the sections that match the query, or words with this share of its weight."""
+) -> tuple[list[Candidate], bool]:
+    """The sections that match the query, or words with this share of its weight, best first.
+
+    Also whether more sections match than were ranked.
+    """
     found: list[Candidate] = []
     capped = False
     for scope in scopes:
-        lookups = _Lookups(connection, request, scope, view, marked=_is_marked(request, scopes))
-        matching = await lookups.select(scope.query.match)
+        lookup = _Lookup(connection, request, scope, view, marked=_is_marked(request, scopes))
+        matching = await lookup.select(scope.query.match)
         if share < 1 and scope.query.is_simple and len(scope.query.terms) > 1:
-            matching |= await lookups.select(scope.query.relaxed(scope.terms.rarity, share))
+            matching |= await lookup.select(scope.query.relaxed(scope.terms.rarity, share))
         best = _most_promising(matching.values(), scope)
-        await _read_places(connection, best, scope.generation_ids)
-        score(best, scope.terms, WEIGHTS)
-        for candidate in best:
+        keys = [(each.document_id, each.position) for each in best]
+        places = await store.select_places(connection, keys, scope.generation_ids)
+        for key, candidate in zip(keys, best, strict=True):
+            candidate.place = places[key]
             candidate.query, candidate.config = scope.query, scope.config
-        capped |= lookups.capped or len(best) < len(matching)
+        score(best, scope.terms, WEIGHTS)
+        capped |= lookup.capped or len(best) < len(matching)
         found += best
-    return Ranking(_without_repeats(found), capped)
+    return _without_repeats(found), capped
 
 
 def _without_repeats(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """One of the sections that say the same, as translated folders and all-in-one pages have."""
+    """One of the sections with the same text, as translated folders and all-in-one pages have."""
     groups: dict[object, list[Candidate]] = {}
     for each in sorted(candidates, key=_order):
         text = _LINK_TARGET.sub("", each.place.beginning)[:_COMPARED]
@@ -167,7 +162,7 @@ def _is_marked(request: SearchRequest, scopes: Sequence[Scope]) -> bool:
 
 
 def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candidate]:
-    """Those worth a closer look, by what the index alone says."""
+    """The candidates with the highest weight by the index alone."""
 
     def promise(candidate: Candidate) -> tuple[float, int, int]:
         ranks = zip(scope.terms.rarity, candidate.ranks, candidate.heads, strict=True)
@@ -177,29 +172,8 @@ def _most_promising(candidates: Iterable[Candidate], scope: Scope) -> list[Candi
     return sorted(candidates, key=promise)[:MAX_SCORED]
 
 
-async def _read_places(
-    connection: Connection, candidates: Sequence[Candidate], generations: Sequence[int]
-) -> None:
-    keys = [(each.document_id, each.position) for each in candidates]
-    places = await store.select_places(connection, keys, generations)
-    for each in candidates:
-        each.place = places[each.document_id, each.position]
-
-
-def _filters(request: SearchRequest, source_numbers: Sequence[int]) -> list[str]:
-    """What search rows are marked with, as parts of a query."""
-    filters = []
-    if source_numbers:
-        filters.append(any_of(map(source_lexeme, source_numbers)))
-    if request.language is not None:
-        filters.append(any_of([language_lexeme(request.language)]))
-    if request.kind is not None:
-        filters.append(any_of([kind_lexeme(request.kind)]))
-    return filters
-
-
-class _Lookups:
-    """The selections of one scope, from all sections or from those that an engine offers."""
+class _Lookup:
+    """Selects matching sections of one scope, from all or from those that an engine offers."""
 
     def __init__(
         self,
@@ -214,9 +188,15 @@ class _Lookups:
         self._request = request
         self._scope = scope
         self._view = view
-        numbers = [generation.source_number for generation in scope.generations]
-        is_marked = marked and len(numbers) <= MAX_MARKS
-        self._filters = _filters(request, numbers if is_marked else [])
+        self._numbers = [generation.source_number for generation in scope.generations]
+        # conditions on the marks of search rows
+        self._filters = []
+        if marked and len(self._numbers) <= MAX_MARKS:
+            self._filters.append(any_of(map(source_lexeme, self._numbers)))
+        if request.language is not None:
+            self._filters.append(any_of([language_lexeme(request.language)]))
+        if request.kind is not None:
+            self._filters.append(any_of([kind_lexeme(request.kind)]))
         self.capped = False
 
     async def select(self, match: str) -> dict[Key, Candidate]:
@@ -229,75 +209,59 @@ class _Lookups:
     async def _select(self, match: str, cap: int, *, in_headings: bool) -> dict[Key, Candidate]:
         if self._view is None:
             return await self._among(None, match, cap, in_headings=in_headings)
-        return await self._of_engine(self._view, match, cap, in_headings=in_headings)
-
-    async def _of_engine(
-        self, view: View, match: str, cap: int, *, in_headings: bool
-    ) -> dict[Key, Candidate]:
-        """Request more until enough are visible, none are left, or the limit is reached."""
         keys: list[Key] = []
         found: dict[Key, Candidate] = {}
-        offers = Offers(view, self._request, self._scope, match, in_headings)
+        # request more until enough are visible, none are left, or the limit is reached
         for end in WINDOWS:
-            keys += await offers.find(start=len(keys), size=end - len(keys))
-            among = Among(keys, view.untold)
+            keys += await self._offered(
+                self._view, match, in_headings, start=len(keys), size=end - len(keys)
+            )
+            among = (keys, self._view.unsent)
             found = await self._among(among, match, cap, in_headings=in_headings)
             if len(found) >= cap or len(keys) < end:
                 return found
         self.capped = True
         return found
 
+    async def _offered(
+        self, view: View, match: str, in_headings: bool, *, start: int, size: int
+    ) -> list[Key]:
+        """Sections that the engine offers, best first."""
+        filters: list[dict[str, Any]] = [{"term": {"config": self._scope.config}}]
+        if len(self._numbers) <= MAX_SOURCES:
+            filters.append({"terms": {"source_number": self._numbers}})
+        if self._request.path is not None:
+            filters.append({"prefix": {"path": self._request.path[:PATH_LENGTH]}})
+        words = engine_query(match, "head_words" if in_headings else "words")
+        query = {"bool": {"must": [words], "filter": filters}}
+        found = await view.find(query, ("document_id", "position"), start=start, size=size)
+        return [(document, position) for document, position in found]
+
     async def _among(
-        self, among: Among | None, match: str, cap: int, *, in_headings: bool
+        self,
+        among: tuple[Sequence[Key], Sequence[int]] | None,
+        match: str,
+        cap: int,
+        *,
+        in_headings: bool,
     ) -> dict[Key, Candidate]:
-        lookup = Lookup(
-            match=" & ".join([f"({match})", *self._filters]),
+        found = await store.select_candidates(
+            self._connection,
+            " & ".join([f"({match})", *self._filters]),
+            self._scope.generation_ids,
             terms=[term.query for term in self._scope.query.terms],
             defined=[term.defined or NOWHERE for term in self._scope.query.terms],
-            generations=self._scope.generation_ids,
             path=self._request.path,
             in_headings=in_headings,
             cap=cap,
             among=among,
         )
-        found = await store.select_candidates(self._connection, lookup)
         self.capped |= len(found) >= cap
         return {(each.document_id, each.position): each for each in found}
 
 
-# How many are requested, if too few of those before are visible to readers: most are of
-# generations that are published, so the first are nearly always enough.
+# The number of requested sections, if too few of those before are visible to readers: most are of
+# published generations, so the first window is nearly always enough.
 WINDOWS = (1_500, 5_000, WINDOW)
 # with more sources than this, only the manifest filters by source
 MAX_SOURCES = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Offers:
-    """What an index offers for one query."""
-
-    view: View
-    request: SearchRequest
-    scope: Scope
-    match: str
-    in_headings: bool
-
-    async def find(self, *, start: int, size: int) -> list[Key]:
-        """Documents and positions of sections, the best first."""
-        found = await self.view.engine.find(
-            self.view.index,
-            self._query("head_words" if self.in_headings else "words"),
-            ("document_id", "position"),
-            start=start,
-            size=size,
-        )
-        return [(document, position) for document, position in found]
-
-    def _query(self, field: str) -> dict[str, Any]:
-        filters: list[dict[str, Any]] = [{"term": {"config": self.scope.config}}]
-        numbers = [generation.source_number for generation in self.scope.generations]
-        if len(numbers) <= MAX_SOURCES:
-            filters.append({"terms": {"source_number": numbers}})
-        if self.request.path is not None:
-            filters.append({"prefix": {"path": self.request.path[:PATH_LENGTH]}})
-        return {"bool": {"must": [engine_query(self.match, field)], "filter": filters}}

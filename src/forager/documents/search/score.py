@@ -14,9 +14,9 @@ from forager.documents.names import path_words
 from forager.documents.search.tsquery import EMPTY, TsQuery
 
 _WORDS = re.compile(r"\w+")
-# what ends the name of a page in its title: "tempfile — Generate files · Python documentation"
+# separators in titles: "tempfile — Generate files · Python documentation"
 _TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
-# what follows a name in a heading: its arguments
+# the arguments after a name in a heading
 _ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
 # pages that mention everything: what changed in a version, and explanations of single words
 _CHANGES = re.compile(
@@ -33,7 +33,7 @@ _ORDINARY = 80
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each signal counts; 0 leaves it out."""
+    """The weight of each signal; 0 disables it."""
 
     text: float = 1.0
     near: float = 0.5
@@ -57,7 +57,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a section stands."""
+    """The page and the position of a section."""
 
     document_id: int
     position: int
@@ -74,7 +74,12 @@ class Place:
 
     @property
     def page_name(self) -> str:
-        return _TITLE_END.split(self.title, maxsplit=1)[0]
+        return page_name(self.title)
+
+
+def page_name(title: str) -> str:
+    """The first part of a title: "tempfile" of "tempfile — Generate files"."""
+    return _TITLE_END.split(title, maxsplit=1)[0]
 
 
 NOWHERE = Place(0, 0, "", 0, "", "", "", "", "", 0)
@@ -93,7 +98,7 @@ class Candidate:
     length: int
     defines: Sequence[bool]
     is_listing: bool
-    # how near to each other the terms are
+    # the proximity of the terms
     near: float
     # further sections that say the same
     repeats: int = 0
@@ -102,7 +107,7 @@ class Candidate:
     is_preferred: bool = False
     # found by its meaning, not by its words
     is_similar: bool = False
-    # what it was found by
+    # the query that found it
     query: TsQuery = EMPTY
     config: str = ""
 
@@ -125,7 +130,7 @@ class Terms:
     source_language: str
 
     def share(self, matched: Iterable[bool | float]) -> float:
-        """How much of the query is matched, from 0 to 1."""
+        """The matched share of the query, from 0 to 1."""
         return float(sum(map(mul, self.rarity, matched)) / sum(self.rarity))
 
 
@@ -207,7 +212,7 @@ def _stem(word: str) -> str:
 
 
 def _precision(text: str, terms: Terms) -> float:
-    """Which part of a short text the query is: 1 if it is nothing else."""
+    """The share of a short text that the query covers, from 0 to 1."""
     words = [word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit()]
     wanted = _stems(terms.typed)
     return sum(word in wanted for word in words) / len(words) if words else 0.0

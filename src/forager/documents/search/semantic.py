@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from forager.db.database import Connection, Database
@@ -10,7 +9,7 @@ from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.ranking import Scope
-from forager.documents.search.score import Candidate
+from forager.documents.search.score import Candidate, page_name
 from forager.documents.search.snippets import plain_text
 from forager.documents.search.tsquery import Kind, Query
 from forager.documents.store import embeddings as store
@@ -31,10 +30,9 @@ BATCH = 256
 # shorter queries name what they search for
 MIN_WORDS = 3
 NEAREST = 60
-# of a ranking in which all pages are equally good
+# the score in a ranking in which all pages are equally good
 _ONLY = 0.5
 _WEIGHT_OF_NAMES = 0.5
-_TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
 
 NO_PGVECTOR = (
     "PostgreSQL has no pgvector, so questions are answered by words alone: install the extension"
@@ -57,7 +55,7 @@ class Embedding:
         return Service(name="embeddings", every=INTERVAL, step=self.run_once, chunk=1)
 
     async def run_once(self) -> int:
-        """Embed the sections of some documents; how many sections these had."""
+        """Embed the sections of some documents; return the number of sections."""
         embedder = embedder_of(self._settings)
         if embedder is None or not await self._is_possible():
             return 0
@@ -102,8 +100,8 @@ class Embedding:
 
 
 def _text(section: SectionText) -> str:
-    title = _TITLE_END.split(section.title, maxsplit=1)[0]
-    return f"{title}. {section.heading}. {plain_text(section.beginning)[:1000]}"
+    text = plain_text(section.beginning)[:1000]
+    return f"{page_name(section.title)}. {section.heading}. {text}"
 
 
 # --- searching ---------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from forager.documents.search.embedding import Embedder
 from forager.documents.search.hit import (
     MAX_HITS,
     Hit,
-    SearchCursor,
     SearchPage,
     SearchRequest,
     decode_cursor,
@@ -38,23 +37,15 @@ CORRECTED = "Nothing was found for {typed}. Showing results for {meant}."
 BY_STEM = "Nothing is written as typed; these sections have words with other endings."
 ALSO_CORRECTED = "Few sections match. Also showing results for {meant}."
 MOST_WORDS = "Some results do not have all of the words."
-# queries of as many words are answered with sections that have most of them, too
+# queries of at least this many words also find sections with most of them
 _LONG = 3
 # with fewer pages, a word may be misspelled
 _FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SearchStart:
-    """The generations to look in, and how many hits were shown before."""
-
-    generations: Sequence[SearchedGeneration]
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Found:
-    """Ranked sections, and what was done to find them."""
+    """Ranked sections, and how they were found."""
 
     candidates: list[Candidate]
     scopes: Sequence[Scope]
@@ -95,10 +86,10 @@ async def _read(
 ) -> SearchPage:
     async with database.transaction() as connection:
         await store.begin_reading(connection)
-        start = await _start(connection, request)
+        searched, offset = await _start(connection, request)
 
         async def search(view: View | None) -> SearchPage:
-            return await _search(connection, request, query, start, view, embedder)
+            return await _search(connection, request, query, searched, offset, view, embedder)
 
         page, trouble = await answer(connection, engine, SECTIONS, search, is_last=is_last)
     notes = [note for note in (page.note, trouble) if note]
@@ -109,32 +100,35 @@ async def _search(
     connection: Connection,
     request: SearchRequest,
     query: Query,
-    start: SearchStart,
+    searched: Sequence[SearchedGeneration],
+    offset: int,
     view: View | None,
     embedder: Embedder | None,
 ) -> SearchPage:
-    found = await Finder(connection, request, start.generations, view).find(query)
+    found = await Finder(connection, request, searched, view).find(query)
     if embedder is not None and found.scopes and is_question(query):
         similar = await find_similar(connection, request, found.scopes, embedder)
         weight = meaning_weight(query, found.scopes)
         found = replace(found, candidates=fuse(found.candidates, similar, weight))
     pages = by_page(found.candidates)
-    end = start.offset + request.limit
-    items = await hits_of(connection, pages[start.offset : end], start.generations)
+    end = offset + request.limit
+    ids = tuple(generation.id for generation in searched)
+    items = await hits_of(connection, pages[offset:end], ids)
+    is_last = len(pages) <= end
     return SearchPage(
         items=items,
         total=len(pages),
         capped=found.capped,
-        next_cursor=_next(request, start, end) if len(pages) > end else None,
+        next_cursor=None if is_last else encode_cursor((ids, end), *_question(request)),
         took=0,
-        note=_note(query, start.generations, found, items),
+        note=_note(query, searched, found, items),
         suggestion=found.suggestion,
         facets=facets_of(pages),
     )
 
 
 class Finder:
-    """Searches for the query as typed and, without results, for what may have been meant."""
+    """Searches for the query as typed and, without results, for corrections of it."""
 
     def __init__(
         self,
@@ -177,11 +171,11 @@ class Finder:
         scopes = await scopes_of(
             self._connection, query, self._generations, reading, self._request.prefers
         )
-        ranking = await rank(self._connection, self._request, scopes, self._view, share=share)
-        return _Found(ranking.candidates, scopes, ranking.capped)
+        found, capped = await rank(self._connection, self._request, scopes, self._view, share=share)
+        return _Found(found, scopes, capped)
 
     async def _corrected(self, query: Query) -> _Found | None:
-        """What is found for the query with other words for those that no heading has."""
+        """The results for the query with other words for those that no heading has."""
         text = self._request.query
         ids = [generation.id for generation in self._generations]
         meant = await suggest(self._connection, query, text, ids)
@@ -192,7 +186,7 @@ class Finder:
         return replace(found, note=note, suggestion=meant)
 
     async def _with_corrected(self, query: Query, typed: _Found) -> _Found:
-        """Add what was perhaps meant, if few texts and no headings have what was typed."""
+        """Add results for a corrected query, if few texts and no headings match the typed one."""
         pages = {each.document_id for each in typed.candidates}
         if len(pages) >= _FEW or any(any(each.in_heading) for each in typed.candidates):
             return typed
@@ -222,18 +216,21 @@ def _checked(request: SearchRequest) -> SearchRequest:
     )
 
 
-# --- where -------------------------------------------------------------------------------------
+# --- the generations to search -----------------------------------------------------------------
 
 
-async def _start(connection: Connection, request: SearchRequest) -> SearchStart:
+async def _start(
+    connection: Connection, request: SearchRequest
+) -> tuple[Sequence[SearchedGeneration], int]:
+    """The generations to search, and how many hits were shown before."""
     if request.cursor is not None:
-        return await _go_on(connection, request, request.cursor)
+        return await _continued(connection, request, request.cursor)
     if request.generation is not None:
-        return SearchStart(await _one_generation(connection, request, request.generation))
+        return await _one_generation(connection, request, request.generation), 0
     published = await store.select_published(connection, request.source, request.user_id)
     if not published and request.source is not None:
         await _must_exist(connection, request, request.source)
-    return SearchStart(published)
+    return published, 0
 
 
 async def _one_generation(
@@ -251,16 +248,16 @@ async def _one_generation(
     return searched
 
 
-async def _go_on(connection: Connection, request: SearchRequest, text: str) -> SearchStart:
-    cursor = decode_cursor(text, *_question(request))
-    generations = await store.select_once_published(
-        connection, cursor.generations, request.source, request.user_id
-    )
-    if len(generations) < len(cursor.generations):
+async def _continued(
+    connection: Connection, request: SearchRequest, cursor: str
+) -> tuple[Sequence[SearchedGeneration], int]:
+    ids, offset = decode_cursor(cursor, *_question(request))
+    found = await store.select_once_published(connection, ids, request.source, request.user_id)
+    if len(found) < len(ids):
         raise InvalidInput(
             "the generations of this search are gone", hint="Start again without a cursor."
         )
-    return SearchStart(generations, cursor.offset)
+    return found, offset
 
 
 async def _must_exist(connection: Connection, request: SearchRequest, source_id: str) -> None:
@@ -272,14 +269,6 @@ def _question(request: SearchRequest) -> tuple[str | None, ...]:
     generation = () if request.generation is None else (str(request.generation),)
     filters = (request.source, request.path, request.language, request.kind)
     return request.query, *filters, *generation
-
-
-# --- what --------------------------------------------------------------------------------------
-
-
-def _next(request: SearchRequest, start: SearchStart, offset: int) -> str:
-    generations = tuple(generation.id for generation in start.generations)
-    return encode_cursor(SearchCursor(generations, offset), *_question(request))
 
 
 def _note(

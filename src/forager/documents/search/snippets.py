@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote
 
@@ -17,10 +16,10 @@ from forager.db.database import Connection
 from forager.documents.search import store
 from forager.documents.search.hit import FurtherSection, Hit
 from forager.documents.search.score import Candidate
-from forager.documents.search.store import FoundSection, SearchedGeneration
+from forager.documents.search.store import FoundSection, Key
 from forager.documents.search.tsquery import TsQuery
 
-# what PostgreSQL parses, which costs as much as indexing did; larger sections are cut around
+# PostgreSQL parses this text, which costs as much as indexing; larger sections are cut around
 # the likeliest place before
 MAX_TEXT = 1_000
 LENGTH = 240
@@ -38,12 +37,6 @@ _WORD_END = re.compile(r"\s")
 Range = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    text: str
-    highlights: tuple[Range, ...]
-
-
 def text_to_mark(content: str, hints: Sequence[str], heads: Sequence[str] = ()) -> str:
     """The part of a section worth looking at, in plain text; `hints` are beginnings of words.
 
@@ -55,10 +48,10 @@ def text_to_mark(content: str, hints: Sequence[str], heads: Sequence[str] = ()) 
     return _BETWEEN.join(parts).replace("<", _LEFT).replace(">", _RIGHT)
 
 
-def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
-    """The best few lines of a marked text; identifiers are marked as they were typed.
+def make_snippet(marked: str, identifiers: Sequence[str]) -> tuple[str, tuple[Range, ...]]:
+    """The best few lines of a marked text, and the highlights in it.
 
-    A head that matches comes before a text that does not.
+    Identifiers are highlighted as typed. A head that matches comes before a text that does not.
     """
     marked = marked.replace(_LEFT, "<").replace(_RIGHT, ">")
     *heads, body = (_highlighted(part, identifiers) for part in marked.split(_BETWEEN))
@@ -76,7 +69,7 @@ def make_snippet(marked: str, identifiers: Sequence[str]) -> Snippet:
     inside = [(max(a, start), min(b, end)) for a, b in ranges if a < end and b > start]
     shift = len(before) - start
     highlights = tuple((a + shift, b + shift) for a, b in inside)
-    return Snippet(f"{before}{shown}{after}", highlights)
+    return f"{before}{shown}{after}", highlights
 
 
 def _highlighted(marked: str, identifiers: Sequence[str]) -> tuple[str, list[Range]]:
@@ -99,7 +92,7 @@ def _read_marks(marked: str) -> tuple[str, list[Range]]:
 
 
 def _occurrences(text: str, words: Iterable[str]) -> list[tuple[int, int, str]]:
-    """Where any of the words begins, in any case; limited in number."""
+    """The occurrences of any of the words, in any case; limited in number."""
     patterns = [re.escape(word) for word in sorted(set(words), key=len, reverse=True) if word]
     if not patterns:
         return []
@@ -135,7 +128,7 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _best_start(marks: Sequence[tuple[int, int, str]], width: int) -> int:
-    """Where a window should begin so that it shows the most different matches."""
+    """The start of the window with the most different matches."""
     best, best_start, first = 0, 0, 0
     inside: dict[str, int] = {}
     for _, end, kind in marks:
@@ -203,12 +196,10 @@ def plain_text(markdown: str) -> str:
 MAX_SECTIONS = 5
 # shorter lexemes are not compared without their endings
 _HINT = 4
-# what a fragment may hold as it is (RFC 3986); a page may already have escaped the rest
+# characters of a fragment that need no escape (RFC 3986); `%` for those that are escaped
 _ANCHOR = "!$&'()*+,;=:@/?%-._~"
 
 _PARTS = re.compile(r"\.|::|->|#")
-
-Key = tuple[int, int]
 
 
 def by_page(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
@@ -220,7 +211,7 @@ def by_page(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 
 
 def facets_of(pages: Sequence[Sequence[Candidate]]) -> dict[str, dict[str, int]]:
-    """How many pages there are in each language and of each kind."""
+    """The numbers of pages by source, language and kind."""
     languages = Counter(page[0].place.language for page in pages)
     kinds = Counter("definition" for page in pages if any(page[0].defines))
     kinds.update("listing" for page in pages if page[0].is_listing)
@@ -234,14 +225,13 @@ def facets_of(pages: Sequence[Sequence[Candidate]]) -> dict[str, dict[str, int]]
 async def hits_of(
     connection: Connection,
     pages: Sequence[Sequence[Candidate]],
-    generations: Sequence[SearchedGeneration],
+    generations: Sequence[int],
 ) -> list[Hit]:
     shown = [page[: MAX_SECTIONS + 1] for page in pages]
     keys = [(each.document_id, each.position) for page in shown for each in page]
     if not keys:
         return []
-    ids = [generation.id for generation in generations]
-    sections = await store.select_sections(connection, keys, ids)
+    sections = await store.select_sections(connection, keys, generations)
     marked = await _mark(connection, [page[0] for page in pages], sections)
     return [
         _hit(page, len(all_) - 1, sections, text)
@@ -270,7 +260,7 @@ async def _mark(
 
 
 def _hints(query: TsQuery) -> list[str]:
-    """How what matched is likely to begin."""
+    """Likely beginnings of the words that matched."""
     lexemes = (lexeme[: max(_HINT, len(lexeme) - 1)] for lexeme in query.lexemes)
     return [*_names(query), *lexemes]
 
@@ -286,14 +276,14 @@ def _hit(
 ) -> Hit:
     best, *others = page
     section = sections[best.document_id, best.position]
-    snippet = make_snippet(marked, _names(best.query))
+    snippet, highlights = make_snippet(marked, _names(best.query))
     terms = zip(best.query.terms, best.ranks, best.heads, strict=True)
     return Hit(
         url=_address(section),
         title=one_line(section.title or ""),
         heading=one_line(section.heading),
-        snippet=snippet.text,
-        highlights=snippet.highlights,
+        snippet=snippet,
+        highlights=highlights,
         score=round(best.score, 6),
         source_id=section.source_id,
         document_id=section.document_id,

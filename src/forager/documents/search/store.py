@@ -14,10 +14,13 @@ from forager.documents.names import LISTING
 from forager.documents.search.score import Candidate, Place
 from forager.documents.store.words import kind_lexeme
 
+# document and position of a section
+Key = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class SearchedGeneration:
-    """A generation to look in, and how its source is indexed."""
+    """A generation to search, and how its source is indexed."""
 
     id: int
     source_id: str
@@ -29,7 +32,7 @@ class SearchedGeneration:
 
 @dataclass(frozen=True, slots=True)
 class FoundSection:
-    """What a hit shows, as it was crawled."""
+    """The stored section of a hit."""
 
     document_id: int
     position: int
@@ -50,7 +53,7 @@ async def begin_reading(connection: Connection) -> None:
     await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
-# --- where to look -----------------------------------------------------------------------------
+# --- generations -------------------------------------------------------------------------------
 
 _GENERATIONS: LiteralString = """
     SELECT g.id, s.id AS source_id, s.number AS source_number,
@@ -77,7 +80,7 @@ async def select_published(
 async def select_once_published(
     connection: Connection, ids: Sequence[int], source_id: str | None, user_id: UUID | None
 ) -> list[SearchedGeneration]:
-    """Those of the given generations that readers see or saw."""
+    """The given generations, without those that readers never saw."""
     return await Rows(connection, SearchedGeneration).all(
         f"""
         {_GENERATIONS}
@@ -145,31 +148,6 @@ _LISTED_BELOW: LiteralString = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Among:
-    """Where to look: at these sections, the most promising first, and at whole documents."""
-
-    sections: Sequence[tuple[int, int]]
-    documents: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Which sections to select: those whose vector matches, at most `cap` of them."""
-
-    match: str
-    # ranked one by one; the same for every lookup of a search
-    terms: Sequence[str]
-    # for each term: who defines it
-    defined: Sequence[str]
-    generations: Sequence[int]
-    path: str | None
-    in_headings: bool
-    cap: int
-    # everywhere if it is None
-    among: Among | None = None
-
-
 _EVERYWHERE: LiteralString = "section_search"
 # OFFSET keeps conditions out of it: they would lead to the index of all words
 _AMONG: LiteralString = """
@@ -217,29 +195,44 @@ _CANDIDATES: LiteralString = """
 """
 
 
-async def select_candidates(connection: Connection, lookup: Lookup) -> list[Candidate]:
-    """Sections that match, with what they are scored by, in no particular order."""
-    among = lookup.among or Among((), ())
+async def select_candidates(
+    connection: Connection,
+    match: str,
+    generations: Sequence[int],
+    *,
+    terms: Sequence[str],
+    defined: Sequence[str],
+    path: str | None,
+    in_headings: bool,
+    cap: int,
+    among: tuple[Sequence[Key], Sequence[int]] | None,
+) -> list[Candidate]:
+    """At most `cap` sections that match, with what they are scored by, in no particular order.
+
+    They are ranked by each of the `terms`; `defined` are the queries for their definitions. Only
+    `among` these sections, the most promising first, and among whole documents, if that is given.
+    """
+    sections, documents = among or ((), ())
     statement = _CANDIDATES.format(
-        rows=_EVERYWHERE if lookup.among is None else _AMONG,
-        matches=_IN_HEADINGS if lookup.in_headings else _IN_TEXTS,
-        listed=_LISTED if lookup.path is None else _LISTED_BELOW,
+        rows=_EVERYWHERE if among is None else _AMONG,
+        matches=_IN_HEADINGS if in_headings else _IN_TEXTS,
+        listed=_LISTED if path is None else _LISTED_BELOW,
     )
-    # planned for each query: how common its words are decides how it is best answered
+    # planned for each query: the best plan depends on how common its words are
     cursor = await connection.execute(
         statement,
         {
-            "match": lookup.match,
-            "terms": list(lookup.terms),
-            "generations": list(lookup.generations),
-            "path": lookup.path,
-            "cap": lookup.cap,
-            "defined": list(lookup.defined),
-            "all": " & ".join(lookup.terms),
+            "match": match,
+            "terms": list(terms),
+            "generations": list(generations),
+            "path": path,
+            "cap": cap,
+            "defined": list(defined),
+            "all": " & ".join(terms),
             "listing": f"'{kind_lexeme(LISTING)}'",
-            "documents": [key[0] for key in among.sections],
-            "positions": [key[1] for key in among.sections],
-            "whole": list(among.documents),
+            "documents": [key[0] for key in sections],
+            "positions": [key[1] for key in sections],
+            "whole": list(documents),
         },
         prepare=False,
     )
@@ -247,9 +240,9 @@ async def select_candidates(connection: Connection, lookup: Lookup) -> list[Cand
 
 
 async def select_places(
-    connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
-) -> dict[tuple[int, int], Place]:
-    """Where sections stand, and how their texts begin."""
+    connection: Connection, keys: Sequence[Key], generations: Sequence[int]
+) -> dict[Key, Place]:
+    """The pages of sections, and how their texts begin."""
     found = await Rows(connection, Place).all(
         """
         SELECT c.document_id, c.position, c.heading, c.level, left(c.content, 1000) AS beginning,
@@ -271,7 +264,7 @@ async def select_places(
 async def select_word_counts(
     connection: Connection, generations: Sequence[int], words: Sequence[str]
 ) -> tuple[int, dict[str, int]]:
-    """How many sections were counted, and how many of them have each word."""
+    """The number of counted sections, and of those with each word."""
     cursor = await connection.execute(
         """
         SELECT word, sum(sections)::int
@@ -285,12 +278,12 @@ async def select_word_counts(
     return counts.pop("", 0), counts
 
 
-# --- what is shown -----------------------------------------------------------------------------
+# --- hits ----------------------------------------------------------------------------------------
 
 
 async def select_sections(
-    connection: Connection, keys: Sequence[tuple[int, int]], generations: Sequence[int]
-) -> dict[tuple[int, int], FoundSection]:
+    connection: Connection, keys: Sequence[Key], generations: Sequence[int]
+) -> dict[Key, FoundSection]:
     found = await Rows(connection, FoundSection).all(
         """
         SELECT c.document_id, c.position, c.id AS section_id, d.source_id, d.url, d.title,
@@ -314,7 +307,7 @@ async def mark_matches(
     queries: Sequence[str],
     options: str,
 ) -> list[str]:
-    """The texts with what matches between the two marks that `options` names."""
+    """The texts with matches between the two marks that `options` names."""
     return await Values(connection).all(
         """
         SELECT ts_headline(config::regconfig, body, query::tsquery, %s)

@@ -16,13 +16,13 @@ from forager.extract.identifiers import identifier_lexemes
 from forager.extract.text import storable
 
 _LEXEME = re.compile(r"'((?:[^'\\]|''|\\.)*)'")
-# as many words of a query are weighed against each other; further ones must match
+# at most this many words of a query are optional; further ones must match
 _MAX_OPTIONAL = 7
 _MIN_STEM = 4
 
 
 class Reading(StrEnum):
-    """How the terms of a query are looked for."""
+    """How the terms of a query are matched."""
 
     TYPED = "typed"
     # identifiers by the words that they are made of
@@ -53,10 +53,10 @@ class TsQuery:
     """A query under one text search configuration; empty if nothing in it can be looked for."""
 
     match: str
-    # what to mark, without what must not be there
+    # the query for highlights, without excluded terms
     positive: str
     terms: tuple[TsTerm, ...] = ()
-    # what must not be there, if there are no alternatives
+    # excluded terms, if there are no alternatives
     unwanted: tuple[str, ...] = ()
     is_simple: bool = True
     # all words as they were typed
@@ -166,7 +166,7 @@ def quoted(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-# what goes beyond is left out, and said; no person types more
+# longer queries are cut, with a note
 MAX_CHARACTERS = 1_000
 MAX_TERMS = 32
 
@@ -190,7 +190,7 @@ class Term:
     kind: Kind
     text: str
     negated: bool = False
-    # of an identifier: the lexeme that sections have for it
+    # the lexeme of an identifier in sections
     lexeme: str = ""
 
 

@@ -11,22 +11,15 @@ from psycopg.types.json import Jsonb
 
 from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Values
+from forager.db.rows import RowArrays, Rows, Values
 from forager.documents.generation import Generation
-from forager.documents.page import (
-    Counts,
-    ManifestPage,
-    NewPage,
-    PreviousPage,
-    SampledPage,
-    document_of,
-)
+from forager.documents.page import Counts, ManifestPage, NewPage, PreviousPage, SampledPage
 
 # --- the beginning ---------------------------------------------------------------------------
 
 
 class SourceRow(NamedTuple):
-    """What the writer of a generation needs to know of its source."""
+    """The columns of a source that the writer of a generation uses."""
 
     number: int
     published: int | None
@@ -43,11 +36,8 @@ async def upsert_source(
     kind: str,
     payload: dict[str, Any],
 ) -> SourceRow:
-    """Create a source or read it; locks its row.
-
-    A generation that is being deleted starts from scratch.
-    """
-    cursor = await connection.execute(
+    """Create a source or read it; locks its row. A deleted source starts from scratch."""
+    return await Rows(connection, SourceRow).one(
         """
         INSERT INTO sources AS s (id, base_url, user_id, kind, payload)
         VALUES (%(id)s, %(base_url)s, %(user_id)s, %(kind)s, %(payload)s)
@@ -59,7 +49,8 @@ async def upsert_source(
                kind = CASE WHEN s.deleted_at IS NULL THEN s.kind ELSE excluded.kind END,
                payload = CASE WHEN s.deleted_at IS NULL THEN s.payload
                               ELSE excluded.payload END
-        RETURNING number, published_generation, text_config, repeated_blocks
+        RETURNING number, published_generation AS published, text_config AS config,
+                  repeated_blocks AS repeated
         """,
         {
             "id": source_id,
@@ -69,9 +60,6 @@ async def upsert_source(
             "payload": Jsonb(payload),
         },
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return SourceRow(*row)
 
 
 async def select_building(connection: Connection, job_id: UUID) -> tuple[int, int | None] | None:
@@ -231,11 +219,11 @@ def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
 
 
 def _versions(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [document_of(page) for page in pages]
     return _VERSIONS.values(
-        documents,
-        url_hash=[page.key for page in pages],
-        version=[str(document.extractor_version) for document in documents],
+        pages,
+        url_hash="key",
+        content_hash="document.content_hash",
+        version="document.extractor_version",
     )
 
 
@@ -327,11 +315,7 @@ async def add_counts(connection: Connection, generation_id: int, counts: Counts)
                carried_over = carried_over + %(carried_over)s
          WHERE id = %(id)s
         """,
-        {
-            "id": generation_id,
-            "pages": counts.pages,
-            **asdict(counts),
-        },
+        {"id": generation_id, "pages": counts.pages, **asdict(counts)},
     )
 
 
@@ -347,7 +331,7 @@ async def set_config(connection: Connection, source_id: str, config: str) -> Non
 
 
 async def select_counts(connection: Connection, generation_id: int) -> tuple[int, int]:
-    """How many pages a generation has, and how many of them differ from its base."""
+    """The number of pages of a generation, and of those that differ from its base."""
     cursor = await connection.execute(
         "SELECT pages, changed FROM generations WHERE id = %s", (generation_id,)
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from psycopg import sql
-from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.rows import Rows, Values
 
 # vectors that are worth an index: reading as many takes some 20 ms
 MANY = 50_000
@@ -17,7 +17,7 @@ MANY = 50_000
 
 @dataclass(frozen=True, slots=True)
 class SectionText:
-    """What is embedded of a section."""
+    """The texts of a section that are embedded."""
 
     document_id: int
     position: int
@@ -28,16 +28,14 @@ class SectionText:
 
 async def has_pgvector(connection: Connection) -> bool:
     cursor = await connection.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
-    return await cursor.fetchone() is not None
+    return cursor.rowcount > 0
 
 
 async def select_model(connection: Connection) -> str | None:
     """The model whose vectors are stored."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         "SELECT obj_description(to_regclass('section_vectors'), 'pg_class')"
     )
-    row = await cursor.fetchone()
-    return None if row is None else row[0]
 
 
 async def create_vectors(connection: Connection, model: str, dimensions: int) -> None:
@@ -86,9 +84,9 @@ async def select_unembedded(
         if is_empty
         else "AND NOT EXISTS (SELECT FROM section_vectors v WHERE v.document_id = m.document_id)"
     )
-    cursor = connection.cursor(row_factory=class_row(SectionText))
-    await cursor.execute(_MISSING.format(missing=missing), {"documents": documents})
-    return await cursor.fetchall()
+    return await Rows(connection, SectionText).all(
+        _MISSING.format(missing=missing), {"documents": documents}
+    )
 
 
 async def insert_vectors(
@@ -133,15 +131,14 @@ async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:
 
 async def create_index_if_large(connection: Connection) -> None:
     """Index the vectors once reading all of them takes too long; at once, which is faster."""
-    cursor = await connection.execute(
+    is_large = await Values(connection).one(
         """
         SELECT count(*) >= %s AND to_regclass('section_vectors_idx') IS NULL
           FROM (SELECT FROM section_vectors LIMIT %s) v
         """,
         (MANY, MANY),
     )
-    row = await cursor.fetchone()
-    if row is not None and row[0]:
+    if is_large:
         # an index that is given up after a minute would be started again, without end
         await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(
@@ -185,15 +182,13 @@ async def select_nearest(
     limit: int,
 ) -> dict[tuple[int, int], float]:
     """The sections of these generations that are nearest to a vector, and their similarity."""
-    cursor = await connection.execute(
+    is_indexed = await Values(connection).one(
         """
         SELECT to_regclass('section_vectors_idx') IS NOT NULL,
                set_config('hnsw.iterative_scan', 'relaxed_order', true),
                set_config('hnsw.ef_search', '100', true)
         """
     )
-    row = await cursor.fetchone()
-    is_indexed = row is not None and row[0]
     cursor = await connection.execute(
         _INDEXED if is_indexed else _EXACT,
         {

@@ -39,7 +39,7 @@ _SOURCE: LiteralString = """
 async def select_sources(
     connection: Connection, *, after: str, user_id: UUID | None, limit: int
 ) -> list[Source]:
-    """Sources by name, but none of which no page was ever fetched, unless it is being crawled."""
+    """Sources by name, without those of which no page was fetched and no crawl is active."""
     of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id else ""
     return await Rows(connection, Source).all(
         f"""
@@ -155,4 +155,4 @@ async def generation_is_readable(connection: Connection, generation_id: int) -> 
         "SELECT FROM generations WHERE id = %s AND state IN ('published', 'retired')",
         (generation_id,),
     )
-    return await cursor.fetchone() is not None
+    return cursor.rowcount > 0

@@ -12,26 +12,14 @@ import zstandard
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.documents.generation import Effort, GateLimits, Schedule
+from forager.documents.generation import Effort, Schedule
 from forager.documents.store.words import delete_derived
 from forager.extract.keys import url_key
 
 
-async def lock_source(
-    connection: Connection, source_id: str
-) -> tuple[int | None, GateLimits] | None:
-    """Lock a source's row until the end of the transaction; its published generation and gate."""
-    cursor = await connection.execute(
-        """
-        SELECT published_generation, max_shrink, max_failed
-          FROM sources
-         WHERE id = %s AND deleted_at IS NULL
-           FOR NO KEY UPDATE
-        """,
-        (source_id,),
-    )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], GateLimits(row[1], row[2]))
+async def lock_source(connection: Connection, source_id: str) -> None:
+    """Lock a source's row until the end of the transaction."""
+    await connection.execute("SELECT FROM sources WHERE id = %s FOR NO KEY UPDATE", (source_id,))
 
 
 async def set_limits(
@@ -42,7 +30,7 @@ async def set_limits(
     max_shrink: float | None,
     max_failed: float | None,
 ) -> None:
-    """Set those of a source's limits that are given."""
+    """Set the given limits of a source."""
     await connection.execute(
         """
         UPDATE sources
@@ -57,7 +45,7 @@ async def set_limits(
 
 
 async def select_effort(connection: Connection, job_id: UUID) -> Effort:
-    """What a job tried and how it failed, by its ledger."""
+    """The URLs that a job tried and its failures, by its ledger."""
     cursor = await connection.execute(
         """
         SELECT fetched + unchanged + duplicate + failed, failed,
@@ -69,14 +57,6 @@ async def select_effort(connection: Connection, job_id: UUID) -> Effort:
     )
     row = await cursor.fetchone()
     return Effort() if row is None else Effort(*row)
-
-
-async def count_pages(connection: Connection, generation_id: int | None) -> int:
-    cursor = await connection.execute(
-        "SELECT pages FROM generations WHERE id = %s", (generation_id,)
-    )
-    row = await cursor.fetchone()
-    return 0 if row is None else int(row[0])
 
 
 async def point_at(
@@ -126,7 +106,7 @@ async def mark_refused(connection: Connection, generation_id: int, note: str) ->
 
 
 async def count_removed(connection: Connection, generation_id: int) -> None:
-    """Pages of the base that were not found again; their number follows from the others."""
+    """Count the pages of the base that were not found again, from the other counts."""
     await connection.execute(
         """
         UPDATE generations g
@@ -141,7 +121,7 @@ async def count_removed(connection: Connection, generation_id: int) -> None:
 async def remember_job(
     connection: Connection, source_id: str, kind: str, payload: dict[str, Any], *, asked: datetime
 ) -> None:
-    """What a refresh does from now on: the same as the job that was published.
+    """Let refreshes run with the options of the job that was published.
 
     Options that were declared after the job was requested at `asked` stay.
     """
@@ -157,7 +137,7 @@ async def remember_job(
 async def declare_job(
     connection: Connection, source_id: str, kind: str, payload: dict[str, Any]
 ) -> None:
-    """What a refresh does from now on, as a person has declared it."""
+    """Let refreshes run with declared options."""
     await connection.execute(
         "UPDATE sources SET kind = %s, payload = %s, declared_at = now() WHERE id = %s",
         (kind, Jsonb(payload), source_id),
@@ -250,7 +230,7 @@ _NEAR_PAIRS: LiteralString = f"""
 
 
 async def find_near_duplicates(connection: Connection, generation_id: int) -> int:
-    """Store clusters of pages with nearly the same text; how many pages are in one."""
+    """Store clusters of pages with nearly the same text; return how many pages are in one."""
     await delete_derived(connection, generation_id, "near_duplicates")
     cursor = await connection.execute(_NEAR_PAIRS, {"generation": generation_id})
     first: dict[int, int] = {}

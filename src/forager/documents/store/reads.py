@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
-from forager.documents.page import ArchivedDocument, DocumentRow, SectionRow
+from forager.documents.page import ArchivedDocument, CarriedPage, DocumentRow, SectionRow
 
 # --- pages -------------------------------------------------------------------------------------
 
@@ -68,66 +68,63 @@ async def select_documents(
     )
 
 
+_ARCHIVED: LiteralString = """
+    SELECT s.id, d.id, d.url, m.segment, m.segment_offset, m.segment_length
+      FROM sources s
+      JOIN generation_documents m ON m.generation_id = s.published_generation
+      JOIN documents d ON d.id = m.document_id
+     WHERE s.deleted_at IS NULL
+"""
+
+
 async def select_archived_documents(
     connection: Connection, source_id: str, *, after: int, limit: int
 ) -> list[ArchivedDocument]:
-    """Published pages of a source by their ids, with the place of their responses."""
+    """Published pages of a source by their IDs, with the place of their responses."""
     cursor = await connection.execute(
-        """
-        SELECT d.id, d.url, m.segment, m.segment_offset, m.segment_length
-          FROM sources s
-          JOIN generation_documents m ON m.generation_id = s.published_generation
-          JOIN documents d ON d.id = m.document_id
-         WHERE s.id = %s AND s.deleted_at IS NULL AND d.id > %s
-         ORDER BY d.id
-         LIMIT %s
-        """,
+        f"{_ARCHIVED} AND s.id = %s AND d.id > %s ORDER BY d.id LIMIT %s",
         (source_id, after, limit),
     )
-    return [
-        ArchivedDocument(number, url, ArchiveRef(*place) if place[0] else None)
-        for number, url, *place in await cursor.fetchall()
-    ]
+    return list(map(_archived, await cursor.fetchall()))
 
 
-async def select_archived_page(
-    connection: Connection, key: bytes
-) -> tuple[str, ArchivedDocument] | None:
-    """The page that readers find under a URL, and its source; the newest of several."""
+async def select_archived_page(connection: Connection, key: bytes) -> ArchivedDocument | None:
+    """The page that readers find under a URL; the newest of several."""
     cursor = await connection.execute(
-        """
-        SELECT s.id, d.id, d.url, m.segment, m.segment_offset, m.segment_length
-          FROM sources s
-          JOIN generation_documents m ON m.generation_id = s.published_generation
-          JOIN documents d ON d.id = m.document_id
-         WHERE m.url_hash = %s AND s.deleted_at IS NULL
-         ORDER BY m.fetched_at DESC
-         LIMIT 1
-        """,
-        (key,),
+        f"{_ARCHIVED} AND m.url_hash = %s ORDER BY m.fetched_at DESC LIMIT 1", (key,)
     )
     row = await cursor.fetchone()
-    if row is None:
-        return None
-    source_id, number, url, *place = row
-    return source_id, ArchivedDocument(number, url, ArchiveRef(*place) if place[0] else None)
+    return None if row is None else _archived(row)
+
+
+def _archived(row: tuple[Any, ...]) -> ArchivedDocument:
+    source_id, document_id, url, *ref = row
+    return ArchivedDocument(source_id, document_id, url, ArchiveRef(*ref) if ref[0] else None)
 
 
 async def select_repeated(connection: Connection, source_id: str) -> dict[str, Any] | None:
-    """What the pages of a source have in common, if that was learned."""
+    """The blocks that the pages of a source have in common, if they were learned."""
     return await Values(connection).first(
         "SELECT repeated_blocks FROM sources WHERE id = %s", (source_id,)
     )
 
 
+_CARRIED: LiteralString = """
+    SELECT d.url, d.title, m.fetched_at, m.carried_since AS since, m.carried_reason AS reason,
+           m.carried_times AS times
+      FROM documents d
+      JOIN generation_documents m ON m.document_id = d.id AND m.carried_since IS NOT NULL
+"""
+
+
 async def select_carried_over(
     connection: Connection, generation_id: int, *, limit: int
-) -> list[DocumentRow]:
+) -> list[CarriedPage]:
     """Pages that a generation lists as they were in its base, because they failed."""
-    return await Rows(connection, DocumentRow).all(
+    return await Rows(connection, CarriedPage).all(
         f"""
-        {_DOCUMENT}
-         WHERE m.generation_id = %s AND m.carried_since IS NOT NULL
+        {_CARRIED}
+         WHERE m.generation_id = %s
          ORDER BY d.url
          LIMIT %s
         """,
@@ -187,13 +184,13 @@ async def select_near_clusters(
 
 async def select_carried_page(
     connection: Connection, job_id: UUID, url_hash: bytes
-) -> DocumentRow | None:
+) -> CarriedPage | None:
     """A page that a job has carried over into its generation."""
-    return await Rows(connection, DocumentRow).first(
+    return await Rows(connection, CarriedPage).first(
         f"""
-        {_DOCUMENT}
+        {_CARRIED}
           JOIN generations g ON g.id = m.generation_id
-         WHERE g.job_id = %s AND m.url_hash = %s AND m.carried_since IS NOT NULL
+         WHERE g.job_id = %s AND m.url_hash = %s
          ORDER BY g.number DESC
          LIMIT 1
         """,
@@ -201,12 +198,18 @@ async def select_carried_page(
     )
 
 
+# sources of a reader: one or all, of one owner or of all
+_IS_SEARCHED: LiteralString = """
+    s.deleted_at IS NULL
+    AND (%(source)s::text IS NULL OR s.id = %(source)s)
+    AND (%(user_id)s::uuid IS NULL OR s.user_id = %(user_id)s)
+"""
+
+
 async def select_published_documents(
     connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
 ) -> list[DocumentRow]:
     """A URL in every source that has it published; a few rows at most."""
-    of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
-    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
     return await Rows(connection, DocumentRow).all(
         f"""
         SELECT {_COLUMNS}
@@ -214,7 +217,7 @@ async def select_published_documents(
           JOIN generation_documents m
             ON m.generation_id = s.published_generation AND m.url_hash = %(url_hash)s
           JOIN documents d ON d.id = m.document_id
-         WHERE s.deleted_at IS NULL {of_source} {of_user}
+         WHERE {_IS_SEARCHED}
          ORDER BY m.fetched_at DESC
          LIMIT 100
         """,
@@ -226,15 +229,13 @@ async def select_document_of_generation(
     connection: Connection, url_hash: bytes, source_id: str, number: int, user_id: UUID | None
 ) -> DocumentRow | None:
     """A URL in one complete generation of a source."""
-    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
     return await Rows(connection, DocumentRow).first(
         f"""
         {_DOCUMENT}
           JOIN generations g ON g.id = m.generation_id
           JOIN sources s ON s.id = g.source_id
-         WHERE g.source_id = %(source)s AND g.number = %(number)s
-           AND g.state IN ('published', 'retired')
-           AND m.url_hash = %(url_hash)s AND s.deleted_at IS NULL {of_user}
+         WHERE g.number = %(number)s AND g.state IN ('published', 'retired')
+           AND m.url_hash = %(url_hash)s AND {_IS_SEARCHED}
         """,
         {"url_hash": url_hash, "source": source_id, "number": number, "user_id": user_id},
     )
@@ -262,7 +263,7 @@ async def select_versions(
 async def select_response_ref(
     connection: Connection, generation_id: int, url_hash: bytes
 ) -> ArchiveRef | None:
-    """Where the response of a page is archived."""
+    """The place of the archived response of a page."""
     cursor = await connection.execute(
         """
         SELECT segment, segment_offset, segment_length
@@ -279,15 +280,13 @@ async def select_page_repeated(
     connection: Connection, url_hash: bytes, source_id: str | None, user_id: UUID | None
 ) -> str | None:
     """The page that a URL repeats, by the crawl of a published generation."""
-    of_source: LiteralString = "AND s.id = %(source)s" if source_id is not None else ""
-    of_user: LiteralString = "AND s.user_id = %(user_id)s" if user_id is not None else ""
     return await Values(connection).first(
         f"""
         SELECT v.duplicate_of
           FROM sources s
           JOIN generations g ON g.id = s.published_generation
           JOIN crawl_visited v ON v.job_id = g.job_id AND v.url_hash = %(url_hash)s
-         WHERE s.deleted_at IS NULL AND v.outcome = 'duplicate' {of_source} {of_user}
+         WHERE v.outcome = 'duplicate' AND {_IS_SEARCHED}
          ORDER BY v.settled_at DESC
          LIMIT 1
         """,
@@ -295,22 +294,10 @@ async def select_page_repeated(
     )
 
 
-async def select_sections(connection: Connection, document_id: int) -> list[SectionRow]:
-    return await Rows(connection, SectionRow).all(
-        """
-        SELECT id, parent_id, heading, level, anchor, content, position
-          FROM sections
-         WHERE document_id = %s
-         ORDER BY position
-        """,
-        (document_id,),
-    )
-
-
 # --- differences -------------------------------------------------------------------------------
 
 _DIFFERENCES: LiteralString = """
-    SELECT old.url, new.url, old.title, new.title, old.id, new.id,
+    SELECT coalesce(new.url, old.url), coalesce(new.title, old.title), old.id, new.id,
            old.content_hash, new.content_hash
       FROM (SELECT url_hash, document_id FROM generation_documents WHERE generation_id = %s) a
       FULL JOIN
@@ -322,23 +309,17 @@ _DIFFERENCES: LiteralString = """
        AND old.content_hash IS DISTINCT FROM new.content_hash
      LIMIT %s
 """
-Difference = tuple[
-    str | None, str | None, str | None, str | None, int | None, int | None, bytes | None,
-    bytes | None,
-]  # fmt: skip
 
 
-async def stream_differences(
+async def select_differences(
     connection: Connection, old_id: int, new_id: int, limit: int
-) -> AsyncIterator[Difference]:
-    """URLs whose content differs between two generations, with both documents."""
-    async with connection.cursor(name="differences") as cursor:
-        await cursor.execute(_DIFFERENCES, (old_id, new_id, limit))
-        async for row in cursor:
-            yield row
+) -> list[tuple[Any, ...]]:
+    """URLs whose content differs between two generations, with IDs and hashes of both documents."""
+    cursor = await connection.execute(_DIFFERENCES, (old_id, new_id, limit))
+    return await cursor.fetchall()
 
 
-async def select_sections_of_many(
+async def select_sections(
     connection: Connection, document_ids: Sequence[int]
 ) -> dict[int, list[SectionRow]]:
     cursor = await connection.execute(

@@ -92,7 +92,7 @@ def _share(wanted: int, sections: int) -> int:
 
 
 async def _count_sections(connection: Connection, generation_id: int) -> int:
-    value = await Values(connection).first(
+    count: int = await Values(connection).one(
         """
         SELECT count(*)
           FROM generation_documents m
@@ -101,10 +101,10 @@ async def _count_sections(connection: Connection, generation_id: int) -> int:
         """,
         (generation_id,),
     )
-    return int(value or 0)
+    return count
 
 
-# what is computed from the pages of a generation when it is completed
+# tables that are computed from the pages of a complete generation
 Derived = Literal["search_words", "inbound_links", "near_duplicates"]
 
 
@@ -146,7 +146,7 @@ MARK = "§"
 # names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
 # A for the heading, B for the context (the title of the page and the headings above), D for the
 # text. OFFSET keeps the planner from making the vector of a heading twice.
-SEARCH_ROWS: LiteralString = """
+_SEARCH_ROWS: LiteralString = """
     SELECT document_id, position,
            head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
            setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
@@ -284,20 +284,20 @@ _INSERT_DOCUMENTS = f"""
         SELECT id, document_id, parent_id, heading, level, anchor, content, position FROM section
     )
     INSERT INTO section_search (document_id, position, head_tsv, tsv)
-    {SEARCH_ROWS}
+    {_SEARCH_ROWS}
 """
 
 
 def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
-    documents = [document_of(page) for page in pages]
     return _DOCUMENTS.values(
         pages,
         url_hash="key",
         content_hash="document.content_hash",
-        extractor_version=[str(document.extractor_version) for document in documents],
+        extractor_version="document.extractor_version",
         path=[urlsplit(page.url).path or "/" for page in pages],
         title="document.title",
         language="document.language",
+        simhash="document.simhash",
     )
 
 

@@ -1,1 +1,1 @@
-"""Which element of a page holds its content, and what inside it is not content."""
+"""The main element of a page, and the boilerplate inside it."""

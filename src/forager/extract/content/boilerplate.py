@@ -1,6 +1,6 @@
-"""What inside the main element is not content: by names that themes share, never by host.
+"""Boilerplate inside the main element: by names that themes share, never by host.
 
-Short blocks such as buttons, labels and notices are judged by what they say.
+Short blocks such as buttons, labels and notices are recognized by their text.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from forager.extract.text import name_set
 
 class Verdict(Enum):
     KEEP = auto()
-    NEVER = auto()  # holds nothing to read
-    DROP = auto()  # named like boilerplate; kept where it holds most of the page all the same
-    CONTENTS = auto()  # a table of contents: dropped where it leads to places of this page
+    NEVER = auto()  # has nothing to read
+    DROP = auto()  # has a name of boilerplate; kept if it contains most of the page
+    CONTENTS = auto()  # a table of contents: dropped if its links lead to this page
     HIDDEN = auto()  # dropped unless it is a panel that a click would show
     FORM = auto()  # dropped unless it wraps real content
     REPEATED = auto()  # on most pages of its source at the same place
@@ -41,7 +41,7 @@ _WHOLE_WORDS = name_set(
     " heading-anchor-link headinglink direct-link section-link permalink permalink-icon"
     " anchor-heading octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
     " headeranchor docs-heading-anchor-permalink viewcode-link viewcode-back"
-    # code furniture
+    # controls and labels of code
     " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
     " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn"
     " copy-btn copy-button copybutton btn-copy button-copy copy-code copy-code-button"
@@ -75,7 +75,7 @@ _WHOLE_WORDS = name_set(
     " cookie-consent cookie-notice consent announcement announcement-bar site-banner comments"
     " comment-list disqus disqus_thread giscus utterances related-posts related-articles"
     " recommended recommendations"
-    # for other media, or for nobody
+    # for other media, or invisible
     " visually-hidden visuallyhidden sr-only screen-reader-text screen-reader-only a11y-hidden"
     " noprint no-print printonly print-only hidden d-none tooltip tooltiptext tooltip-content"
     " notable-traits"
@@ -85,15 +85,15 @@ _WHOLE_WORDS = name_set(
     # wikis
     " catlinks printfooter navigation-not-searchable mw-indicators contentsub sitesub"
     " jump-to-navigation mw-hidden-catlinks noexcerpt ambox-notice metadata"
-    # generators' own
+    # of single generators
     " docutils-footer out-of-band edit-me helpbox feedback-hidden algolia docsearch searchbox"
     " search search-form search-box searchform"
 )
 
-# links that are there to be clicked: "Learn more", "Start free"
+# links with the style of buttons: "Learn more", "Start free"
 _BUTTONS = name_set("button btn md-button")
 
-# parts of class names that mean the same wherever they stand
+# parts of class names with the same meaning at any position
 _ANYWHERE = re.compile(
     r"breadcrumb|cookie-?(?:banner|consent|bar|notice)|page-?feedback|feedback-?(?:form|widget|box)"
     r"|was-?this-?(?:page-?)?helpful|edit-?this-?page|edit-?page|page-?edit|skip-?to|skip-?(?:link|nav)"
@@ -114,7 +114,7 @@ _CONTENTS = re.compile(
     r"(?=$|[\s_-])|tableofcontents|tocwrapper"
     r"|(?:^|\s)(?:contents local|contents topic|topic contents|jump-?links|local-?contents)(?=$|\s)"
 )
-# wrappers of whole pages carry what the page has: "content has-sidebar with-toc"
+# class names of wrappers that describe the page: "content has-sidebar with-toc"
 _ABOUT_OTHERS = re.compile(r"(?:has|with|no|without|show|hide|is|toggle|js)[-_]|[^\s]*[:\[]")
 _PANEL = re.compile(r"tab|panel|collaps|accordion|switch|toggle|variant|option|pane|expand")
 
@@ -135,7 +135,7 @@ def judge(name: str, classes: str, role: str) -> Verdict:
 
 
 def judge_id(name: str, classes: str, identifier: str) -> Verdict:
-    """The verdict by an id; that of a section is made from its heading, whatever that is about."""
+    """The verdict by an id; the ids of sections come from their headings and do not count."""
     if name not in _HOLDERS or SECTION_CLASS.search(classes):
         return Verdict.KEEP
     return judge_names(identifier.lower())
@@ -161,9 +161,9 @@ def judge_names(words: str) -> Verdict:
 
 
 def _is_state(word: str, all_words: list[str]) -> bool:
-    """Whether a class says what a page has or shows, as `has-toc` and `sidebar--expanded` do.
+    """Whether a class describes the state of a page, such as `has-toc` and `sidebar--expanded`.
 
-    A modifier stands beside the block that it modifies; alone it describes something else.
+    A modifier beside the block that it modifies is not one; alone it describes another element.
     """
     if _ABOUT_OTHERS.match(word):
         return True
@@ -178,18 +178,18 @@ _STATES = name_set(
 
 
 def is_semantic(name: str, role: str) -> bool:
-    """Whether HTML itself, and not a name that somebody chose, says that it is no content."""
+    """Whether an element is boilerplate by its tag or role, and not by a class name."""
     return name in _DROPPED_TAGS or role in _DROPPED_ROLES
 
 
 def is_panel(classes: str, role: str) -> bool:
-    """Whether a hidden element is a panel among several, of which a page shows one."""
+    """Whether a hidden element is one of several panels, of which a page shows one."""
     return role == "tabpanel" or bool(_PANEL.search(classes.lower()))
 
 
 MAX_PHRASE = 200
 
-# The first word is looked up before a pattern is tried: nearly every block is done with then.
+# The first word is looked up before a pattern is tried: nearly every block needs no pattern.
 _PHRASES: dict[str, tuple[str, ...]] = {
     "was is did": (
         r"(?:was|is|did) (?:this|you find this) (?:(?:page|article|document|section|doc|topic"
@@ -262,7 +262,7 @@ _BY_FIRST_WORD |= dict.fromkeys(
     re.compile(r"\d+ ?-?(?:minutes?|mins?)(?: to)? read|\d+ contributors?", re.IGNORECASE),
 )
 
-# nothing but a link to the page before or after this one
+# only a link to the previous or next page
 _PAGER = re.compile(r"\[(?:previous|next|prev) [^\]]{1,80}\]\([^)]*\)", re.IGNORECASE)
 _FIRST_WORD = re.compile(r"[^\w©]{0,10}([^\W_]+|©)")
 _LINKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -274,7 +274,7 @@ _COPYRIGHT = re.compile(r"[^\w©]{0,10}(?:©|copyright|all rights)", re.IGNORECA
 
 
 def is_copyright(markdown: str) -> bool:
-    """Whether a block is a notice of copyright."""
+    """Whether a block is a copyright notice."""
     return _COPYRIGHT.match(markdown) is not None
 
 
@@ -287,9 +287,9 @@ def _first_word(markdown: str) -> str:
 
 
 def is_boilerplate_phrase(markdown: str, *, one_word: bool = True) -> bool:
-    """Whether a block says nothing about its page's subject.
+    """Whether a block is a phrase such as "Was this page helpful?".
 
-    One word may be a button, but also the name of a function where names are expected.
+    A single word may be a button, but also the name of a function where names are expected.
     """
     pattern = _BY_FIRST_WORD.get(_first_word(markdown).lower())
     if pattern is None:

@@ -11,30 +11,30 @@ from forager.extract.content.themes import BODY, LIKELY, MAIN, TEXT
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import name_set
 
-# The share of the page's text, boilerplate left out, that an element must hold to be believed.
-# What is named main by the standard may be small beside a menu that nobody recognises.
+# The share of the page's text without boilerplate that an element of each rank must have. A
+# standard main element may be small beside a menu that is not recognized as one.
 _RULES = ((TEXT, "theme", 0.1), (BODY, "article", 0.3), (MAIN, "main", 0.03), (LIKELY, "name", 0.3))
 _MAX_CANDIDATES = 200
 # of several elements of one name, the largest is the content if it has this share of all
 _LARGEST = 0.75
-# the share of all text with which an element needs no closer look
+# the share of all text with which an element is accepted without a further check
 _SURELY_ENOUGH = 0.35
 _LEAST_PROSE = 0.1
 _FEW_WORDS = 25  # characters of text without a tag in it
 
 
 class Main(NamedTuple):
-    """The range of tokens that is the main element, and by what it was chosen."""
+    """The token range of the main element, and the rule that chose it."""
 
     start: int
     end: int
     rule: str
     title: int | None  # the h1 before it, where it has none itself
-    fallbacks: int  # candidates that were given up because they hold too little of the page
+    fallbacks: int  # candidates that were rejected because they have too little of the page
 
 
 class _Text:
-    """How much text stands between any two tags, boilerplate left out."""
+    """The amount of text between any two tags, without boilerplate."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
@@ -64,7 +64,7 @@ class _Text:
 
 
 def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
-    done = -1  # the end of what was dropped last
+    done = -1  # the end of the last dropped element
     for index in tokens.judged:
         if index > done and is_dropped(tokens, index):
             done = tokens.closing[index]
@@ -72,9 +72,9 @@ def _leave_out(tokens: Tokens, lengths: list[int]) -> None:
 
 
 def choose_main(tokens: Tokens) -> Main:
-    """The most precisely named element that holds enough of the page, or the densest one.
+    """The most precisely named element with enough of the page, or else the densest one.
 
-    Where each of them would lose most of the text, the names of elements are not believed.
+    Where each of them would lose most of the text, class names are ignored.
     """
     text = _Text(tokens)
     rejected: dict[int, None] = {}
@@ -100,15 +100,15 @@ def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
 
 
 def _is_plausible(text: _Text, start: int) -> bool:
-    """Whether an element holds enough of the page, menus in whatever form not counted."""
+    """Whether an element has enough of the page's prose; menus do not count."""
     if text.of(start) >= _SURELY_ENOUGH * text.visible:
         return True
     kept = text.prose(start, text.tokens.closing[start]) or text.of(start)
-    return kept > 0 and kept >= _LEAST_PROSE * _believable_prose(text.tokens)
+    return kept > 0 and kept >= _LEAST_PROSE * _prose_by_standard(text.tokens)
 
 
-def _believable_prose(tokens: Tokens) -> int:
-    """The prose that HTML itself does not call something else."""
+def _prose_by_standard(tokens: Tokens) -> int:
+    """The prose of the page without elements that standard tags and roles call boilerplate."""
     before, tokens.lenient = tokens.lenient, True
     prose = _Text(tokens).prose()
     tokens.lenient = before
@@ -146,7 +146,7 @@ def _pick(text: _Text, found: list[int], least: float) -> int | None:
 
 
 def _around(tokens: Tokens, first: int, last: int) -> int:
-    """The innermost element that holds two others."""
+    """The innermost element around two others."""
     end = tokens.closing[last]
     for index in range(first - 1, -1, -1):
         if tokens.closing[index] > end and tokens.tags[index].name[0] != "/":
@@ -159,7 +159,7 @@ _BLOCKS = name_set("body div section td tr tbody table article center form main"
 
 
 def _densest(text: _Text, whole: int) -> int:
-    """The innermost block that still holds nearly all text, and every heading."""
+    """The innermost block with nearly all text and every heading."""
     tokens = text.tokens
     headings = [index for index in tokens.headings if text.of(index)]
     chosen = index = 0

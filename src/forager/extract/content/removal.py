@@ -1,4 +1,4 @@
-"""Whether an element that is named like boilerplate is left out, seeing where it stands.
+"""Whether an element with a name of boilerplate is left out, by its position and content.
 
 No rule here removes an element around the main content, or a heading whose text follows it.
 """
@@ -19,7 +19,7 @@ _FEW_CHARACTERS = 20
 
 
 def is_dropped(tokens: Tokens, index: int) -> bool:
-    """Whether an element that is not simply kept is left out, seeing what it holds."""
+    """Whether an element whose verdict is not KEEP is left out."""
     tag = tokens.tags[index]
     verdict, end, role = tag.verdict, tokens.closing[index], tag.attributes.get("role", "")
     if verdict is Verdict.NEVER:
@@ -33,8 +33,8 @@ def is_dropped(tokens: Tokens, index: int) -> bool:
         return not heads and not _is_below_heading(tokens, index, end)
     if tokens.lenient and not is_semantic(tag.name, role):
         return False
-    tokens.patience -= end - index
-    if tokens.patience < 0:
+    tokens.removal_budget -= end - index
+    if tokens.removal_budget < 0:
         return False
     share = (end - index) / tokens.extent
     if share >= _WRAPPER and _holds_content(tokens, index, end):
@@ -61,7 +61,7 @@ def _holds_content(tokens: Tokens, start: int, end: int) -> bool:
 
 
 def _heads_what_follows(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether an element ends with a heading, whose text therefore stands after it."""
+    """Whether an element ends with a heading, whose text follows the element."""
     at = bisect_left(tokens.headings, end) - 1
     tag = tokens.tags[start]
     if (
@@ -78,7 +78,7 @@ def _heads_what_follows(tokens: Tokens, start: int, end: int) -> bool:
 
 
 def _is_below_heading(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether prose comes right after a heading that is not the title."""
+    """Whether an element is prose right after a heading that is not the title."""
     at = bisect_left(tokens.headings, start) - 1
     if at < 0 or tokens.tags[tokens.headings[at]].name == "h1" or is_link_list(tokens, start, end):
         return False
@@ -127,7 +127,7 @@ def _is_link_list(tokens: Tokens, start: int, end: int) -> bool:
 
 
 def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether at least half of the links between two tags lead to places of their own page."""
+    """Whether at least half of the links between two tags lead to anchors of the same page."""
     hrefs = [tag.attributes.get("href", "") for tag in tokens.tags[start:end] if tag.name == "a"]
     if not hrefs:
         return end - start <= _FEW_TAGS
@@ -142,10 +142,10 @@ _MAX_OTHER_TEXT = 200
 
 
 def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) -> bool:
-    """Whether a list only says where on its own page things are.
+    """Whether a list is a table of contents of its page.
 
-    After a paragraph, a list of links is part of what the text says, unless it names most of the
-    headings of the page, or is about as long as the list of them.
+    After a paragraph, a list of links is part of the text, unless it names most of the headings of
+    the page, or has about as many entries.
     """
     targets = _targets(tokens, start, end)
     if len(targets) < _MIN_LINKS:
@@ -157,7 +157,7 @@ def is_contents_list(tokens: Tokens, start: int, end: int, *, in_prose: bool) ->
 
 
 def _targets(tokens: Tokens, start: int, end: int) -> list[str]:
-    """The places that a list of links to its own page leads to; none if it holds anything else."""
+    """The anchors of a list of links to its page; empty if the list has other content."""
     targets: list[str] = []
     linked = total = 0
     in_link = False

@@ -1,6 +1,6 @@
-"""Blocks that stand on most pages of a source at the same place: what they say is not content.
+"""Blocks that are on most pages of a source at the same place, and therefore not content.
 
-A sample of pages shows which blocks repeat. A block is known by its place (the names of the
+A sample of pages shows which blocks repeat. A block is identified by its place (the names of the
 elements around it, without ids of sections and classes of states) and by its text and images.
 """
 
@@ -35,7 +35,7 @@ _LABEL = 40  # characters: shorter text may name what follows it, as "Parameters
 _MENU = 5  # links of a list that may have headings
 _MAX_UNLINKED = 60  # characters of a list that are no links: "Available languages:"
 _MAX_HEADING_TAGS = 100
-HEADING_END = "heading"  # in the place of a place: the end of headings
+HEADING_END = "heading"  # used as a place: the end of headings
 _BLOCKS = name_set(
     "address aside blockquote center details dir div dl fieldset figure footer form header img li"
     " nav ol p section table ul"
@@ -44,17 +44,17 @@ _BLOCKS = name_set(
 
 @dataclass(frozen=True)
 class RepeatedBlocks:
-    """What most pages of a source have in common. Places, texts and links are hashes."""
+    """The blocks that most pages of a source share. Places, texts and links are hashes."""
 
     pages: int = 0  # in the sample
-    elements: frozenset[str] = frozenset()  # how the tags of such blocks look
+    elements: frozenset[str] = frozenset()  # the tags of such blocks (`Tag.place`)
     blocks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # place, text: pages
-    # place: links; a list at such a place is repeated, even if some of its links are others
+    # place: links; a list at such a place is repeated, even if some of its links differ
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:
-        """A name for what is removed; empty where that is nothing."""
+        """A version of the removed blocks; empty if there are none."""
         if not self.elements:
             return ""
         blocks = sorted(f"{place} {text}" for place in self.blocks for text in self.blocks[place])
@@ -92,7 +92,7 @@ def blocks_of(tokens: Tokens) -> list[Block]:
     reader = _Reader(tokens)
     found: list[Block] = []
     places = [index for index, tag in enumerate(tokens.tags) if tag.name in _BLOCKS]
-    if len(places) > _MAX_BLOCKS:  # what repeats stands at the beginning and at the end
+    if len(places) > _MAX_BLOCKS:  # repeated blocks are at the beginning and at the end
         places = places[: _MAX_BLOCKS // 2] + places[-_MAX_BLOCKS // 2 :]
     for index in places:
         tag = tokens.tags[index]
@@ -108,7 +108,7 @@ def blocks_of(tokens: Tokens) -> list[Block]:
 
 
 def _heading_ends(tokens: Tokens) -> list[Block]:
-    """What most headings of a page end with, if it is the same element with the same text."""
+    """The last element of most headings of a page, if it is the same with the same text."""
     ends = Counter(
         end for index in tokens.headings if (end := _heading_end(tokens, index)) is not None
     )
@@ -137,7 +137,7 @@ def _last_element(tokens: Tokens, heading: int) -> int | None:
 
 
 def _is_kept(tokens: Tokens, index: int, text: str, links: int) -> bool:
-    """Whether a block is a label of what follows it, or holds a heading and what is below it."""
+    """Whether a block is a label of the following text, or has a heading and text below it."""
     at = bisect_left(tokens.headings, index)
     if at < len(tokens.headings) and tokens.headings[at] < tokens.closing[index]:
         return links < _MENU
@@ -145,7 +145,7 @@ def _is_kept(tokens: Tokens, index: int, text: str, links: int) -> bool:
 
 
 def learn(sample: Iterable[Sequence[Block]]) -> RepeatedBlocks:
-    """What most pages of a sample have in common."""
+    """The blocks that most pages of a sample share."""
     pages = 0
     on_pages: Counter[Block] = Counter()
     times: Counter[Block] = Counter()
@@ -186,7 +186,7 @@ def _is_common(block: Block, pages: int, times: int, all_pages: int) -> bool:
 
 
 def _common_links(found: list[Block]) -> list[str]:
-    """The links that a list has on many pages, if there is hardly another on any page."""
+    """The links that a list has on many pages, if it has hardly any others."""
     counts = Counter(link for block in found for link in set(block.links))
     common = {link for link, n in counts.items() if n >= _LINKS_SHARE * len(found)}
     alike = sum(_holds_most(common, block.links) for block in found)
@@ -198,7 +198,7 @@ def _holds_most(common: Collection[str], links: Sequence[str]) -> bool:
 
 
 def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
-    """Give the outermost repeated blocks of a page their verdict; on how many pages each stood.
+    """Set the verdict of the outermost repeated blocks; return on how many pages each was.
 
     A list whose links are not all the same counts as on all pages.
     """
@@ -268,7 +268,7 @@ class _Reader:
         return text if len(text) <= _MAX_TEXT else ""
 
     def links_of(self, index: int) -> tuple[tuple[str, ...], bool]:
-        """The texts of a block's links, and whether it holds hardly anything else."""
+        """The texts of a block's links, and whether it has hardly any other text."""
         tokens = self.tokens
         links: list[str] = []
         end = tokens.closing[index]
@@ -292,7 +292,7 @@ class _Reader:
         return _hash(self._path(index))
 
     def _path(self, index: int) -> str:
-        """The places of an element and of those around it; what is nested too deep has none."""
+        """The places of an element and of those around it, the last `_MAX_PATH` characters."""
         if self._parents is None:
             self._parents = list(_parents(self.tokens))
         chain: list[int] = []

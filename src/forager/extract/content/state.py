@@ -1,9 +1,8 @@
 """Pages that need a script: empty until it has run, sent in pieces, or with text in its state.
 
-The state is that of Next.js (both routers) and of Nuxt.
-
-Read where the page itself shows nothing: an application that renders in the browser still sends
-what it will show. The state is turned back into HTML, which is then read like any other page.
+The state is that of Next.js (both routers) and of Nuxt. It is read if the page itself has no text:
+an application that renders in the browser sends its content as state. The state is converted to
+HTML, which is then read like any other page.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 import orjson
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-MAX_STATE = 4_000_000  # characters that are looked at
+MAX_STATE = 4_000_000  # characters that are read
 _MAX_NODES = 50_000
 _MAX_DEPTH = 120
 
@@ -73,7 +72,7 @@ class _Flight:
         self._room = _MAX_NODES
 
     def html(self) -> str:
-        """All rows in order, each where another one shows it."""
+        """All rows in order; a row that another one refers to is rendered there."""
         roots = [row for number, row in self._rows.items() if number not in self._inside]
         return "".join(self._render(row, 0) for row in roots)
 
@@ -103,7 +102,7 @@ class _Flight:
         if tag in _NOT_SHOWN:
             return ""
         inner = self._inner(props, depth)
-        if not _TAG.fullmatch(tag):  # a component: only what it is given is known
+        if not _TAG.fullmatch(tag):  # a component: only its properties are known
             return inner
         known = {"id": props.get("id"), "class": props.get("className"), "href": props.get("href")}
         attributes = "".join(
@@ -121,7 +120,7 @@ class _Flight:
 
 
 def _rows(text: str) -> Iterator[tuple[str, Any]]:
-    """Rows of JSON end with their line; those of text say how many bytes they have."""
+    """Rows of JSON end with their line; rows of text begin with their length in bytes."""
     data = text.encode()
     at = 0
     while at < len(data):
@@ -142,7 +141,7 @@ def _rows(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(value: Any) -> str:
-    """HTML and sentences in a state, in order; keys, codes, addresses and styles are neither."""
+    """HTML and sentences in a state, in order, without keys, codes, URLs and styles."""
     pieces: dict[str, None] = {}
     stack = [value]
     room = _MAX_NODES
@@ -163,7 +162,7 @@ def _texts(value: Any) -> str:
 
 MAX_TEXT_OF_SHELL = 300
 
-# where the common frameworks put the application
+# the elements in which common frameworks put the application
 _ROOTS = (
     "#root, #app, #__next, #__nuxt, #___gatsby, #q-app, #svelte, #app-root, #react-root, #main-app,"
     " app-root, [ng-app], [data-reactroot], [ng-version], flutter-view"
@@ -177,7 +176,7 @@ _PLACEHOLDER = re.compile(
 
 
 def needs_javascript(tree: LexborHTMLParser, text_length: int, scripts: int, noscript: str) -> bool:
-    """Little text, scripts, and either a message that asks for them or a framework's root."""
+    """Whether a page has little text, scripts, and a request for them or a framework's root."""
     if text_length > MAX_TEXT_OF_SHELL or not scripts:
         return False
     if _ASKS_FOR_JAVASCRIPT.search(noscript):
@@ -189,15 +188,14 @@ def needs_javascript(tree: LexborHTMLParser, text_length: int, scripts: int, nos
 
 # --- streamed pages -------------------------------------------------------------------------
 
-# React puts late pieces at the end of a page: `<div hidden id="S:1">` holds what belongs in the
-# place of `<template id="B:1">`; what stands between that template and the comment `/$` is only
-# shown while waiting.
-STREAMED = '<template id="B:'  # what a page with such pieces holds
+# React puts late pieces at the end of a page: `<div hidden id="S:1">` replaces
+# `<template id="B:1">`; the nodes between that template and the comment `/$` are placeholders.
+STREAMED = '<template id="B:'  # in every page with such pieces
 MAX_PIECES = 500
 
 
 def place_streamed_pieces(tree: LexborHTMLParser) -> None:
-    """Move late pieces to where they belong, as the page's script would have done."""
+    """Move late pieces to their places, as the page's script would do."""
     places = {node.id: node for node in tree.css('template[id^="B:"]')[:MAX_PIECES]}
     if not places:
         return

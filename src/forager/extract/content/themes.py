@@ -1,7 +1,7 @@
-"""Where documentation themes put their content, by the names of ids, classes, roles and tags.
+"""Elements in which documentation themes put their content, by ids, classes, roles and tags.
 
-Names are those of generators and of habit, never of sites. A higher rank is closer to the text
-alone: the `<main>` of many themes also holds breadcrumbs, contents and feedback.
+Names are those of generators and common ones, never of sites. A higher rank is closer to the text
+alone: the `<main>` of many themes also has breadcrumbs, contents and feedback.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from functools import lru_cache
 
 from forager.extract.text import name_set
 
-TEXT = 4  # what a generator wraps around the converted text, and nothing else
-BODY = 3  # said to be the text of the article
-MAIN = 2  # said to be the main part of the page
-LIKELY = 1  # named so by habit
+TEXT = 4  # the element that a generator wraps around the converted text alone
+BODY = 3  # the text of the article
+MAIN = 2  # the main part of the page
+LIKELY = 1  # a common name
 
 _CLASSES = {
     TEXT: name_set(
@@ -23,7 +23,7 @@ _CLASSES = {
         "sl-markdown-content "  # Starlight
         "mdx-content "  # Mintlify
         "mw-parser-output "  # MediaWiki
-        "markdown-body "  # GitHub, and everybody who uses its style
+        "markdown-body "  # GitHub, and sites with its style
         "td-content book-article "  # Hugo: Docsy, Book
         "bd-article furo-main-content "  # Sphinx: pydata, Furo
         "markdown-section "  # GitBook before 2018, docsify
@@ -60,7 +60,7 @@ CONTAINERS = name_set("main article div section td table center rd-main devsite-
 
 @lru_cache(maxsize=4096)
 def rank_of(name: str, classes: str, identifier: str, role: str, itemprop: str) -> int:
-    """How sure an element's names make it that it holds the content; 0 for no sign at all."""
+    """The rank of an element by its names; 0 for an element without any of them."""
     if name not in CONTAINERS:
         return 0
     rank = _BY_TAG.get(name, 0)

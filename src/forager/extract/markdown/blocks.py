@@ -1,27 +1,26 @@
-"""Blocks of markdown, inside the lists and quotes that are open, cut into parts at headings."""
+"""Blocks of markdown inside open lists and quotes, divided into parts at headings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MAX_INDENTED = (
-    1_000_000  # characters; longer blocks are written without the marks of their container
-)
+# characters; longer blocks are written without the marks of their container
+MAX_INDENTED = 1_000_000
 MAX_CONTAINERS = 12  # deeper lists and quotes are written at this depth
 
 
 @dataclass(slots=True)
 class Part:
-    """A heading and what follows it; level 0 is what stands before the first heading."""
+    """A heading and the text below it; level 0 is the text before the first heading."""
 
     level: int
     heading: str = ""  # plain text
     markdown_heading: str = ""
     anchor: str | None = None
     blocks: list[str] = field(default_factory=list)
-    # the part whose text this is, after definitions inside of it have ended
+    # the part whose text continues here, after definitions inside of it have ended
     continues: Part | None = None
-    # a heading that reads like a label of a page's controls: none, where nothing is below it
+    # the heading reads like a label of the page's controls: dropped if nothing is below it
     label: bool = False
 
     def content(self) -> str:
@@ -30,7 +29,7 @@ class Part:
 
 @dataclass(slots=True)
 class Container:
-    """An open list item or quote: what begins its first line, and what begins the others."""
+    """An open list item or quote: the start of its first line, and that of the others."""
 
     marker: str
     rest: str
@@ -39,7 +38,7 @@ class Container:
 
 
 class Blocks:
-    """Collects blocks; each is stored with the line breaks that part it from the one before."""
+    """Collects blocks; each is stored with the line breaks before it."""
 
     __slots__ = ("_after_item", "_overflow", "_pending", "containers", "part", "parts")
 
@@ -83,7 +82,7 @@ class Blocks:
         self._after_item = begins
 
     def begin_part(self, part: Part) -> None:
-        """A heading ends the lists around it: what follows belongs to it, and not to an item."""
+        """Begin a part; its heading ends the lists around it, so that text belongs to no item."""
         for container in self.containers:
             container.marker = container.rest = ""
             container.used = True
@@ -92,7 +91,7 @@ class Blocks:
         self._after_item = self._pending = False
 
     def resume(self, part: Part) -> None:
-        """Let what follows belong to an earlier part, which definitions have interrupted."""
+        """Continue an earlier part that definitions have interrupted."""
         if part is not self.part:
             origin = part.continues or part
             self.part = Part(0, origin.heading, anchor=origin.anchor, continues=origin)

@@ -1,6 +1,6 @@
 """Converts the tokens of a main element to parts of markdown, in one pass from left to right.
 
-Only the cells of a table recurse, and they hold no table themselves, so no page is nested too deep.
+Only the cells of a table recurse, and they contain no table, so no page is nested too deep.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _END = Shape.END
 
 
 class Converter(Phrasing):
-    """One run over the tokens."""
+    """Converts a range of tokens; also used for the cells of tables."""
 
     def __init__(
         self, tokens: Tokens, links: Links, *, cell: bool = False, phrases: bool = True
@@ -51,16 +51,16 @@ class Converter(Phrasing):
         self.blocks = Blocks()
         self.truncated: dict[str, None] = {}
         self.removed: list[int] = []  # elements that are not content
-        self.dropped = 0  # characters of blocks that were left out for what they say
+        self.dropped = 0  # characters of blocks that were left out as boilerplate phrases
         self._cell = cell
         self._phrases = phrases
         self._lists: list[int | None] = []  # the next number of ordered lists
-        self._languages: list[tuple[int, str]] = []  # end of the wrapper, what it names
+        self._languages: list[tuple[int, str]] = []  # end of the wrapper, language of its code
         self._terms: list[_Terms] = []  # the lists of definitions that are open
 
     @property
     def all_truncated(self) -> list[str]:
-        """What was cut short, for people."""
+        """Descriptions of everything that was cut short."""
         dropped = self._links.dropped
         cut = [f"links: {dropped} beyond the limit are plain text"] if dropped else []
         return [*self.truncated, *cut]
@@ -68,7 +68,7 @@ class Converter(Phrasing):
     # --- the loop ---------------------------------------------------------------------------
 
     def run(self, start: int, end: int) -> None:
-        """Convert what stands between two tags."""
+        """Convert the tokens between two tags."""
         tokens, ends = self._tokens, self._ends
         texts, tags, parts = tokens.texts, tokens.tags, self._parts
         index = start + 1
@@ -347,16 +347,16 @@ class Converter(Phrasing):
 
 @dataclass(slots=True)
 class _Terms:
-    """A list of terms that is open."""
+    """An open list of terms."""
 
-    part: Part  # what it stands in
+    part: Part  # the part around it
     level: int
     classes: str
-    defined: bool = False  # it holds definitions, each of which is a part
+    defined: bool = False  # it has definitions, each of which is a part
 
 
 def _cell_lines(contents: Iterable[str]) -> list[str]:
-    """The lines of a cell, which has room for one: code as inline code, without its fences."""
+    """The lines of a cell, which are joined to one: code as inline code, without its fences."""
     kept: list[str] = []
     fenced = False
     for content in contents:

@@ -1,7 +1,7 @@
-"""Characters that would mean something in markdown where the page only wrote them.
+"""Escaping of text as markdown, and code.
 
-Only what would really be read as markup is escaped: text is searched as it is stored, and
-`snake_case` must stay one word.
+Only characters that would really be read as markup are escaped: text is searched as it is stored,
+and `snake_case` must stay one word.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def escape_line_start(line: str) -> str:
-    """A paragraph that begins like a heading, a list, a quote or a rule is none of them."""
+    """Escape the start of a line that would be read as a heading, a list, a quote or a rule."""
     if line[:1] not in "#-+>_=|0123456789":
         return line
     found = _LINE_START.match(line)
@@ -56,7 +56,7 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def code_span(code: str) -> str:
-    """Inline code; code that holds backticks gets more of them around it."""
+    """Inline code; code with backticks gets more of them around it."""
     if "`" not in code:
         return f"`{code}`"
     mark = "`" * (_longest_run(code) + 1)
@@ -88,32 +88,32 @@ _LINE_ENDS = frozenset({"/div", "/p", "/li", "/tr", "/code"})
 
 
 def code_text(tokens: Tokens, start: int, end: int) -> str:
-    """The text of a `<pre>`, without line numbers, buttons and the colours."""
+    """The text of a `<pre>`, without line numbers, buttons and colors."""
     texts, tags = tokens.texts, tokens.tags
     parts: list[str] = []
     index = start + 1
     while index < end:
         parts.append(texts[index])
         tag = tags[index]
-        if tag.verdict is not Verdict.KEEP and _is_furniture(tokens, index, tag.verdict):
+        if tag.verdict is not Verdict.KEEP and _is_not_code(tokens, index, tag.verdict):
             index = tokens.closing[index]
         elif _ends_line(parts, tokens, index, end):
             parts.append("\n")
         index += 1
     parts.append(texts[end])
     code = unescape("".join(parts)).replace("\r", "").strip("\n").rstrip()
-    return _without_line_numbers(_without_colours(code))
+    return _without_line_numbers(_without_colors(code))
 
 
-# what a terminal's colours become on their way to a page, for a script there to show again
-_COLOUR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
+# colors of a terminal that were converted to tags, for a script of the page to show
+_COLOR = re.compile(r'</?(?:font|span|u|b|i)(?: (?:color|style)="[^"<>]*")?>')
 
 
-def _without_colours(code: str) -> str:
-    """A terminal session whose colours are written as tags, as text; code about tags stays."""
+def _without_colors(code: str) -> str:
+    """A terminal session whose colors are written as tags, without these; code stays."""
     if '<font color="' not in code or not code.startswith(("$ ", "# ", "> ")):
         return code
-    return _COLOUR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
+    return _COLOR.sub("", code).replace("&apos;", "'").replace("&quot;", '"')
 
 
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?![.,:)%])(.*)")
@@ -132,13 +132,13 @@ def _without_line_numbers(code: str) -> str:
     return "\n".join(line[2] for line in lines if line)
 
 
-def _is_furniture(tokens: Tokens, index: int, verdict: Verdict) -> bool:
+def _is_not_code(tokens: Tokens, index: int, verdict: Verdict) -> bool:
     if verdict is Verdict.NEVER:
         return True
     end = tokens.closing[index]
     if tokens.tags[index].name in _WIDGETS:
         return is_dropped(tokens, index)
-    # a class such as "nav" may colour a word: only what is empty or a number is no code
+    # a class such as "nav" may color a word: only empty elements and numbers are not code
     text = "".join(tokens.texts[index + 1 : end + 1]) if end - index < _FEW_TAGS else "code"
     return _NUMBERS.fullmatch(text) is not None
 

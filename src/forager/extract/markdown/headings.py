@@ -22,13 +22,13 @@ _BREAKS = name_set("br p div li /p /div /li")
 
 @dataclass(slots=True)
 class HeadingText:
-    """A heading that was read: its words, what in it is left out, and the anchors it names."""
+    """The text of a heading, the elements of it that are left out, and its anchors."""
 
     text: str
     skipped: set[int] = field(default_factory=set)
-    permalink: str | None = None  # where a link to the heading itself leads
+    permalink: str | None = None  # the target of a link to the heading itself
     inner: str | None = None  # the id of an element in it
-    around: str | None = None  # where a link around all of its words leads
+    around: str | None = None  # the target of a link around all of its text
 
     @property
     def anchor(self) -> str | None:
@@ -46,21 +46,21 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
     while index <= end:
         parts.append(tokens.texts[index])
         is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index
-        if is_element and _look_at(tokens, index, heading, whole):
+        if is_element and _read_element(tokens, index, heading, whole):
             index = tokens.closing[index]
         if tokens.tags[index].name in _BREAKS:
             parts.append(" ")
         index += 1
     text = plain("".join(parts))
-    if not text and not is_sign(whole):  # nothing is left: better too much
+    if not text and not is_sign(whole):  # nothing is left: keep everything
         heading.skipped.clear()
         text = whole
     heading.text = text.rstrip(_SIGNS).removesuffix(" #") if len(text) > 1 else text
     return heading
 
 
-def _look_at(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bool:
-    """Note the anchors of one element in a heading, and whether it is left out."""
+def _read_element(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bool:
+    """Record the anchors of one element in a heading; return whether it is left out."""
     tag = tokens.tags[index]
     heading.inner = heading.inner or tag.attributes.get("id") or tag.attributes.get("name")
     if tag.verdict is Verdict.KEEP and tag.name != "a":
@@ -79,7 +79,7 @@ def _look_at(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bo
 
 
 def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
-    """Permalinks and buttons are not the words of a heading, unless hardly any others are left."""
+    """Whether permalinks and buttons are left out: not if hardly any other text is left."""
     if verdict in (Verdict.NEVER, Verdict.REPEATED):
         return True
     if verdict in (Verdict.KEEP, Verdict.CONTENTS):
@@ -89,7 +89,7 @@ def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
 
 
 def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:
-    """Whether a place is that of the heading around a link, and not one that the link leads to."""
+    """Whether a link target is the anchor of the heading around the link."""
     for at in range(index - 1, max(-1, index - 1 - _NEAR), -1):
         if tokens.texts[at + 1].strip():
             break
@@ -99,7 +99,7 @@ def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:
 
 
 def is_sign(text: str) -> bool:
-    """Whether a text is only a sign such as ¶, # or §, there to be clicked."""
+    """Whether a text is only a sign such as ¶, # or § of a permalink."""
     return len(text) <= 2 and not text.isalnum()
 
 
@@ -108,12 +108,12 @@ def _text(tokens: Tokens, start: int, end: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Escaped text as people read it."""
+    """Escaped text in its readable form."""
     return visible(collapse(unescape(text)))
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees."""
+    """The text without invisible characters."""
     return text if text.isascii() else collapse(text.translate(_INVISIBLE))
 
 
@@ -139,9 +139,9 @@ def may_be_definition(tokens: Tokens, start: int) -> bool:
 def is_definition(
     tag: Tag, heading: HeadingText, list_classes: str, *, after_another: bool
 ) -> bool:
-    """Whether a term is one to link to and to search for: it has an anchor, or is an option.
+    """Whether a term is a definition to link to and to search for: by an anchor, or as an option.
 
-    In a list with such a term, those after it are definitions as well, or they would belong to it.
+    In a list with such a term, the following terms are definitions too, or they would belong to it.
     """
     text = heading.text
     if not _LETTER.search(text) or _NOTES.search(list_classes.lower()):

@@ -1,4 +1,4 @@
-"""Inline elements, as HTML calls them phrasing: what stands inside a paragraph or a heading."""
+"""Inline elements (phrasing content) of a paragraph or a heading."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from forager.extract.urls import MAX_CACHED_LENGTH, NEEDS_NO_PAGE, directory_of
 
 
 class Phrasing:
-    """The paragraph that is being read. Every method gets a start tag, and says where to go on.
+    """The current paragraph. Every method gets a start tag, and returns the next index to read.
 
-    What is open is known by the index of the tag that will end it.
+    Open elements are keyed by the index of their end tag.
     """
 
     def __init__(self, tokens: Tokens, links: Links) -> None:
@@ -28,9 +28,9 @@ class Phrasing:
         self._inline = Inline()
         self._parts = self._inline.parts
         self._ends: dict[int, Callable[[], None]] = {}
-        self._anchor: str | None = None  # of the place just before the next text
+        self._anchor: str | None = None  # of the position before the next text
         self._in_heading = False
-        self._skipped: set[int] = set()  # elements in the heading that are no words of it
+        self._skipped: set[int] = set()  # elements of the heading that are left out
 
     def _add_text(self, text: str) -> None:
         if not text or text.isspace():
@@ -80,7 +80,7 @@ class Phrasing:
         return end + 1
 
     def _only_link(self, start: int, end: int, text: str) -> str | None:
-        """The link that all of a piece of code is."""
+        """The URL of a link around the whole piece of code."""
         tags = self._tokens.tags
         for index in range(start + 1, min(end, start + 3)):
             if tags[index].name == "a":
@@ -102,7 +102,7 @@ class Phrasing:
         return self._open_link(index, href)
 
     def _heading_link(self, index: int, href: str | None) -> int:
-        """A link in a heading; one that stays on the page is its permalink or leads to a list."""
+        """A link in a heading; a link to the same page is the permalink, or leads to a list."""
         if index in self._skipped:
             return self._tokens.closing[index] + 1
         return index + 1 if href is None or href[:1] == "#" else self._open_link(index, href)
@@ -128,7 +128,7 @@ class Phrasing:
         return index + 1
 
     def span(self, index: int, _tag: Tag) -> int:
-        """Labels beside each other are parted by their style alone, which nobody sees here."""
+        """Separate adjacent labels, which the page separates by style alone."""
         tokens, parts = self._tokens, self._parts
         if tokens.texts[index] or not parts or tokens.tags[index - 1].name != "/span":
             return index + 1
@@ -142,7 +142,7 @@ class Phrasing:
         return index + 1
 
     def math(self, index: int, tag: Tag) -> int:
-        """The formula as its author wrote it, where the page kept that; else its characters."""
+        """The source of a formula, where the page has it; else its characters."""
         end = self._tokens.closing[index]
         written = tag.attributes.get("alttext") or self._annotation(index, end)
         if text := collapse(written) if written else self._kept(index, end):
@@ -158,13 +158,13 @@ class Phrasing:
 
 # --- images ---------------------------------------------------------------------------------
 
-_DOT = frozenset({"0", "1", "2", "0px", "1px"})  # the sizes of pictures that only count readers
+_DOT = frozenset({"0", "1", "2", "0px", "1px"})  # the sizes of tracking pixels
 _SOURCES = ("src", "data-src", "data-original", "data-lazy-src")
 MAX_ALT = 2_000
 
 
 def image_markdown(attributes: Attributes, links: Links) -> str:
-    """The image, only its text where it has no address, or nothing where it is decoration."""
+    """The image, only its text where it has no URL, or nothing where it is decoration."""
     alt = collapse(attributes.get("alt", ""))[:MAX_ALT]
     if "alt" in attributes and not alt:  # decoration, as the page says
         return ""
@@ -181,13 +181,13 @@ def _source(attributes: Attributes) -> str | None:
     return next((source for source in sources if source and not source.startswith("data:")), None)
 
 
-# stands for <br> until the paragraph is complete; no white space, so that it survives collapsing
+# in place of <br> until the paragraph is complete; not white space, so that collapsing keeps it
 BREAK = "\x01"
 MAX_FRAMES = 40  # inline elements inside each other; deeper ones are text
 
 
 class Frame:
-    """An inline element that is open: where its text begins, and what goes around it."""
+    """An open inline element: the start of its text, and its markup."""
 
     __slots__ = ("mark", "start", "url")
 
@@ -205,7 +205,7 @@ class Inline:
         self.frames: list[Frame] = []
 
     def open(self, mark: str, url: str = "") -> bool:
-        """Begin an element, unless it is one inside its like or too deep."""
+        """Begin an element, unless it is nested in one of its kind or too deep."""
         frames = self.frames
         if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
             return False
@@ -220,7 +220,7 @@ class Inline:
         return bool(self.frames) and any(frame.url for frame in self.frames)
 
     def take_line(self) -> str:
-        """All of it as one line; the paragraph is empty afterwards."""
+        """The paragraph as one line; it is empty afterwards."""
         for frame in reversed(self.frames):
             if frame.url:
                 self._wrap(frame)
@@ -231,7 +231,7 @@ class Inline:
         return text
 
     def take_lines(self) -> list[str]:
-        """The lines of the paragraph, now empty; elements that are open go on in the next."""
+        """The lines of the paragraph, which is empty afterwards; open elements continue."""
         for frame in reversed(self.frames):
             self._wrap(frame)
             frame.start = 0
@@ -273,15 +273,15 @@ _BRACKET = re.compile(r"(?<!\\)[\[\]]")
 
 
 MAX_HREF = 8_192
-# Every link repeats the page's address: a page of short links with a long address could grow a
-# thousandfold. Real pages stay far below this.
+# Every link repeats the page's URL: a page of short links with a long URL could grow by 1,000.
+# Real pages stay far below this.
 MIN_BUDGET = 2_000_000
 
 _NOWHERE = ("javascript:", "data:", "blob:", "about:", "vbscript:")
 
 
 class Links:
-    """Resolves against one base and remembers, since pages repeat their links."""
+    """Resolves links against one base, with a cache: pages repeat their links."""
 
     __slots__ = ("_directory", "_known", "base", "budget", "dropped")
 
@@ -293,7 +293,7 @@ class Links:
         self._known: dict[str, str | None] = {}
 
     def absolute(self, href: str | None) -> str | None:
-        """The destination as markdown writes it, or None where it leads nowhere."""
+        """The absolute URL as markdown writes it, or None for a link that leads nowhere."""
         if href is None:
             return None
         if href not in self._known:
@@ -313,7 +313,7 @@ class Links:
 
 @lru_cache(maxsize=16_384)
 def _shared_target(href: str, directory: str) -> str | None:
-    """A link that leads to the same place from all pages of a directory."""
+    """The target of a link that is the same for all pages of a directory."""
     return _target(href, directory)
 
 

@@ -1,6 +1,6 @@
-"""Pages that are markdown already: their headings, found without a parser for the rest.
+"""Headings of markdown pages, found without a full parser.
 
-A scan of the lines that knows fences gives the same headings as a full parser, many times faster.
+A scan of the lines that recognizes fences finds the same headings, many times faster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Scanned(NamedTuple):
 
 
 def looks_like_markdown(text: str) -> bool:
-    """Whether plain text uses the signs of markdown."""
+    """Whether plain text has markup of markdown."""
     return _LOOKS_LIKE_MARKDOWN.search(text[:100_000]) is not None
 
 
@@ -72,7 +72,7 @@ class _Scan:
         return self._parts
 
     def _is_comment(self, line: str) -> bool:
-        """Lines of a comment that goes over several; they are kept, but hold no headings."""
+        """Whether a line belongs to a comment; such lines are kept, but have no headings."""
         if not self._in_comment and not line.lstrip().startswith("<!--"):
             return False
         self._in_comment = "-->" not in line

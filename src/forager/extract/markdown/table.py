@@ -73,12 +73,12 @@ def _add_cell(tokens: Tokens, table: Table, index: int) -> int:
 
 
 def _span(value: str | None) -> int:
-    # Python refuses to read a number of thousands of digits
+    # Python refuses to parse a number of thousands of digits
     return min(max(1, int(value[:9])), MAX_COLUMNS) if value and value.isdecimal() else 1
 
 
 def is_layout(tokens: Tokens, table: Table, start: int, end: int) -> bool:
-    """Whether no row has two cells with something in them."""
+    """Whether no row has two cells with content."""
     if any(len(row) > 1 for row in table.rows):
         if not any(tag.name == "pre" for tag in tokens.tags[start:end]):
             return False
@@ -107,7 +107,7 @@ def render_table(table: Table, render: RenderCell) -> str:
 
 
 class _Grid:
-    """Rows of cells in their columns. Spans fill a bounded number of cells, then they are none."""
+    """Rows of cells in their columns. Spans fill a bounded number of cells, then none."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""One start or end tag, taken apart once however often it comes, and what its block is."""
+"""Start and end tags, each parsed once however often it occurs, and the traits of blocks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ALIASES = {
     "undefined": "",
     "literal-block": "",
 }
-# words that follow the same prefixes and name no language
+# words after the same prefixes that are not languages
 _NOT_LANGUAGES = re.compile(
     r"block|wrapper|container|toolbar|box|snippet|line|lines|header|example|sample|area|title|content"
     r"|group|switcher|picker|selector|tabs?|highlight|inline|body|view|section|scroll|full|fence"
@@ -59,7 +59,7 @@ _NOT_LANGUAGES = re.compile(
 
 @lru_cache(maxsize=1024)
 def language_in(classes: str, bare: bool = False) -> str | None:
-    """The language that class names name; "" where they say that it is none."""
+    """The language in class names; "" if they declare plain text."""
     classes = classes.lower()
     for pattern in (_LANGUAGE, _AFTER, _BARE) if bare else (_LANGUAGE,):
         for found in pattern.finditer(classes):
@@ -81,9 +81,9 @@ def language_of(attributes: dict[str, str], bare: bool = False) -> str | None:
 
 class Traits(NamedTuple):
     admonition: bool = False
-    section: bool = False  # its id is the anchor of the heading that comes first in it
+    section: bool = False  # its id is the anchor of the first heading in it
     language: str | None = None  # of the code in it
-    heading: int = 0  # the level of a heading that is called so by its role
+    heading: int = 0  # the level of a heading by its role
 
 
 PLAIN = Traits()
@@ -99,7 +99,7 @@ _LEVELS = frozenset("123456")
 
 
 def traits_of(name: str, attributes: dict[str, str]) -> Traits:
-    """What a block is; `PLAIN` itself where it is nothing of that."""
+    """The traits of a block; `PLAIN` itself if it has none."""
     classes = attributes.get("class", "").lower()
     heading = 0
     if attributes.get("role") == "heading":
@@ -125,18 +125,21 @@ _ATTRIBUTE = re.compile(r'([^\s="]+)(?:="([^"]*)")?')
 
 
 class Shape(Enum):
-    """What a tag does to the elements that are open."""
+    """How a tag changes the open elements."""
 
     VOID = auto()
     START = auto()
-    SPECIAL = auto()  # a start whose place must be noted
+    SPECIAL = auto()  # a start tag whose index is recorded
     END = auto()
 
 
 @dataclass(slots=True)
 class Tag:
-    """Shared by all places where it stands, so it is not changed; to freeze it would cost more
-    than all the rest of reading it, and the fields of a tuple are read four times as slowly."""
+    """A tag, shared by all its occurrences and therefore not changed.
+
+    Freezing it would cost more than parsing it, and reading fields of a tuple is four times as
+    slow.
+    """
 
     name: str  # "/p" for an end tag
     attributes: Attributes
@@ -145,22 +148,22 @@ class Tag:
     shape: Shape
     end: str  # the name of the tag that ends this one
     heading: bool = False
-    traits: Traits | None = None  # once it was asked for
-    place: str = ""  # a block by its names: the same on all pages of a site
+    traits: Traits | None = None  # computed on first use
+    place: str = ""  # the names of a block: the same on all pages of a site
 
 
-MAX_REMEMBERED = 400  # characters: memory must not fill with one page's monsters
+MAX_REMEMBERED = 400  # characters of a cached tag
 _MAX_KNOWN = 16_384
 _MAX_CLASSES = 400
 
 
 def read_tags(raws: list[str]) -> list[Tag]:
-    """Tags between `<` and `>` as lexbor serialises them: quoted, escaped, lower-case names."""
+    """Tags between `<` and `>` as lexbor serializes them: quoted, escaped, lower-case names."""
     return list(map(_known.__getitem__, raws))
 
 
 class _Known(dict[str, Tag]):
-    """A page repeats few tags many times, and so do the pages of one site."""
+    """Cache of parsed tags: a page repeats few tags many times, and so do the pages of a site."""
 
     def __missing__(self, raw: str) -> Tag:
         tag = _parse(raw)
@@ -214,7 +217,7 @@ _PLACES = name_set(
     "address article aside blockquote center details dir div dl fieldset figure footer form header"
     " img li main nav ol p section table td ul"
 )
-_NO_PLACE = name_set("article img li p section")  # their ids are those of what they hold
+_NO_PLACE = name_set("article img li p section")  # their ids depend on their content
 _PAGE_STATES = name_set(
     "active collapsed current expanded open selected on this toctree-current is-active"
 )
@@ -228,7 +231,7 @@ def _place(name: str, attributes: Attributes) -> str:
 
 @lru_cache(maxsize=4096)
 def _place_words(classes: str) -> tuple[str, bool]:
-    """Class names as a place has them, and whether they are those of a section."""
+    """Class names in the form of a place, and whether they are those of a section."""
     words = sorted(set(classes.split()) - _PAGE_STATES)
     return ".".join(words), SECTION_CLASS.search(classes) is not None
 
@@ -239,7 +242,7 @@ _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
 
 def _hidden(attributes: Attributes) -> Verdict:
-    """Hidden elements are no content, except panels that a click would show."""
+    """The verdict on a hidden element."""
     hidden = (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
@@ -249,7 +252,7 @@ def _hidden(attributes: Attributes) -> Verdict:
 
 
 def unescape(text: str) -> str:
-    """Undo lexbor's escapes; it writes no others than these."""
+    """Undo lexbor's escapes, which are only these."""
     if "&" not in text:
         return text
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"')

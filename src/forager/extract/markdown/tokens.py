@@ -1,8 +1,7 @@
-"""A serialised element as a flat list of tags and texts.
+"""A serialized element as a flat list of tags and texts.
 
-The parser's tree is walked by its own serialiser, in C, and read again with one regular
-expression: several times faster than touching every node from Python, and no nesting can be too
-deep for it.
+The parser serializes its tree in C, and one regular expression splits the result. This is several
+times faster than visiting every node from Python, and has no limit of nesting.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ class Tokens:
     texts: list[str]
     tags: list[Tag]
     closing: list[int]
-    # tables that hold other tables or headings: they lay out a page, and hold no data
+    # tables with other tables or headings in them: they lay out a page, and have no data
     layout_tables: set[int] = field(default_factory=set)
-    # elements around what is surely content: whatever they are called, they are not dropped
+    # elements around a certain main element: they are not dropped, whatever their names
     shielded: set[int] = field(default_factory=set)
     judged: list[int] = field(default_factory=list)  # elements that are not simply kept
     titles: list[int] = field(default_factory=list)  # h1
     headings: list[int] = field(default_factory=list)
     ranked: list[int] = field(default_factory=list)  # elements that may be the main one
-    # how many more tags may be looked at to decide what is boilerplate: elements of such names
-    # inside each other could cost the square of the page
-    patience: int = 0
-    extent: int = 0  # how many tags are looked at: all, until the main element is known
-    # names that people chose are not believed: they would have removed too much
+    # how many more tags may be read to find boilerplate: nested elements with names of boilerplate
+    # could cost the square of the page
+    removal_budget: int = 0
+    extent: int = 0  # the number of tags: of the page, and then of the main element
+    # class names are ignored: they would have removed too much
     lenient: bool = False
-    link_lists: dict[int, bool] = field(default_factory=dict)  # what `is_link_list` found
+    link_lists: dict[int, bool] = field(default_factory=dict)  # results of `is_link_list`
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
 
@@ -63,7 +62,7 @@ class Tokens:
         return self._heading_ids
 
     def kept_text(self, start: int, end: int) -> str:
-        """The text between two tags, escaped as it is, without what is not content."""
+        """The text between two tags, still escaped, without elements that are not content."""
         parts = []
         index = start + 1
         while index <= end:
@@ -77,7 +76,7 @@ class Tokens:
         return "".join(parts)
 
 
-_NEAR = 4  # tags before a heading among which its id may stand
+_NEAR = 4  # tags before a heading that may have its id
 
 
 def first_id(tokens: Tokens, heading: int) -> str | None:
@@ -94,8 +93,8 @@ def first_id(tokens: Tokens, heading: int) -> str | None:
     return None
 
 
-def tokenise(html: str) -> Tokens:
-    """The tokens of one serialised element."""
+def tokenize(html: str) -> Tokens:
+    """The tokens of one serialized element."""
     if "<!--" in html:
         html = _COMMENT.sub("", html)
     tokens = _split(html)
@@ -108,7 +107,7 @@ def _split(html: str) -> Tokens:
     pieces = _TAG.split(html)
     tags = read_tags(pieces[1::2])
     count = len(tags)
-    tokens = Tokens(pieces[0::2], tags, list(range(count)), extent=count, patience=20 * count)
+    tokens = Tokens(pieces[0::2], tags, list(range(count)), extent=count, removal_budget=20 * count)
     _pair(tokens)
     return tokens
 
@@ -126,12 +125,12 @@ def _pair(tokens: Tokens) -> None:
         elif shape is not void:
             open_elements.append(index)
             if shape is special:
-                _note(tokens, index, tag, open_elements, tables)
+                _register(tokens, index, tag, open_elements, tables)
     for index in open_elements:  # only of markup that was cut
         closing[index] = len(tags) - 1
 
 
-def _note(
+def _register(
     tokens: Tokens, index: int, tag: Tag, open_elements: list[int], tables: list[int]
 ) -> None:
     if tag.verdict is not Verdict.KEEP:
@@ -146,7 +145,7 @@ def _note(
             tokens.titles.append(index)
     if tag.name == "table" or tag.name in HEADINGS:
         while tables and tokens.closing[tables[-1]] != tables[-1]:
-            tables.pop()  # closed since
+            tables.pop()  # closed meanwhile
         tokens.layout_tables.update(tables[-1:])
         if tag.name == "table":
             tables.append(index)
@@ -154,7 +153,7 @@ def _note(
 
 def _shield(open_elements: list[int], shielded: set[int]) -> None:
     for index in reversed(open_elements):
-        if index in shielded:  # and so is everything around it
+        if index in shielded:  # and so are all elements around it
             return
         shielded.add(index)
 

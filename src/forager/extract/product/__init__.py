@@ -1,1 +1,1 @@
-"""What a page says about a product: facts from every place it may say so, and one merged answer."""
+"""Product extraction: facts from every part of a page, merged into one product."""

@@ -1,13 +1,12 @@
-"""Items that attributes of elements describe: microdata and RDFa, as nested dictionaries.
+"""Microdata and RDFa: items in attributes of elements, as nested dictionaries.
 
-Both are given the shape of JSON-LD, so that one reader understands all three.
+Both have the shape of JSON-LD, so that one reader serves all three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborNode
 
@@ -23,9 +22,8 @@ _MAX_CLIMB = 200
 _MAX_TEXT = 70_000
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """Which attributes open an item, say its type and name a property of it."""
+class Dialect(NamedTuple):
+    """The attributes that open an item, name its type and name a property of it."""
 
     scope: str
     kind: str
@@ -36,16 +34,11 @@ MICRODATA = Dialect("itemscope", "itemtype", "itemprop")
 RDFA = Dialect("typeof", "typeof", "property")
 
 
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """Items, but for those that stand in for others, and the properties that belong to no item."""
+def read_annotations(elements: Iterable[Element], dialect: Dialect) -> tuple[list[Item], Item]:
+    """The items of a page without those of other products, and the properties without an item.
 
-    items: tuple[Item, ...]
-    orphans: Item
-
-
-def read_annotations(elements: Iterable[Element], dialect: Dialect) -> Annotations:
-    """All items of a page. Elements come in document order, so an owner precedes its properties."""
+    Elements come in document order, so an owner precedes its properties.
+    """
     scopes: dict[int, Item] = {}
     top: list[Item] = []
     orphans: Item = {}
@@ -64,7 +57,7 @@ def read_annotations(elements: Iterable[Element], dialect: Dialect) -> Annotatio
             scopes[node.mem_id] = opened
             if _OTHERS.isdisjoint(names):
                 top.append(opened)
-    return Annotations(tuple(top), orphans)
+    return top, orphans
 
 
 def _owner_finder(scopes: dict[int, Item]) -> Callable[[LexborNode], Item | None]:

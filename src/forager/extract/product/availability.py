@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Whether something can be bought: schema.org's terms, and the words of shops."""
+"""Availability: the terms of schema.org, and phrases of shops."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ _MAX_WORDS = 300
 
 
 def words_of(text: str) -> Availability | None:
-    """What a short text of a shop says about availability, in the languages known here."""
+    """The availability in a short text of a shop, in the languages known here."""
     return _words_of(text[:_MAX_WORDS].lower())
 
 

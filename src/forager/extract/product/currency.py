@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Currencies: ISO 4217 codes, the symbols people write, and which of several a symbol means."""
+"""Currencies: ISO 4217 codes, symbols, and the currency that an ambiguous symbol means."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _BY_LANGUAGE = {
     "hu": "hu", "he": "il", "th": "th", "vi": "vn", "id": "id", "uk": "ua", "ru": "ru", "tr": "tr",
     "is": "is",
 }  # fmt: skip
-# top level domains that are sold to everybody, and so say nothing about a country
+# top level domains that are in use worldwide, and so indicate no country
 _GENERIC_CCTLD = frozenset(["co", "me", "tv", "io", "cc", "la", "ws", "fm", "am", "ai", "is", "to"])
 
 MAX_SYMBOL = max(map(len, {*_SYMBOLS, *_SHARED}))
@@ -139,12 +139,12 @@ def is_sign(written: str, hints: tuple[str, ...]) -> bool:
 
 
 def _default(symbol: str) -> str | None:
-    # what these mean nearly everywhere; a dollar, a yen and a crown mean nothing by themselves
+    # the usual meaning of these; a dollar, a yen and a crown are ambiguous
     return {"£": "GBP", "lei": "RON", "fr": "CHF"}.get(symbol)
 
 
 def country_hints(host: str, path: str, language: str | None) -> tuple[str, ...]:
-    """The currencies of the countries that an address and a language point to, best first."""
+    """The currencies of the countries that a URL and a language indicate, best first."""
     top = host.rsplit(".", 1)[-1]
     region = (language or "").rpartition("-")[2] if "-" in (language or "") else ""
     countries = [top if top not in _GENERIC_CCTLD else "", *_countries_in_path(path), region]

@@ -1,4 +1,4 @@
-"""The elements of a page that may speak of its product, found in one walk of the tree."""
+"""The elements of a page that may describe its product, found in one walk of the tree."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import NamedTuple, TypeAlias
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_KEPT = 1_500
-_MAX_META = 400
 _MAX_TEXT = 300
 _MAX_TEXTS = 20_000
 
 Attributes = Mapping[str, str | None]
 
 
-# how many elements begin before a text, its node, and what it says
+# the number of elements that begin before a text, its node, and the text
 Text: TypeAlias = tuple[int, LexborNode, str]
 
 
 class Element(NamedTuple):
-    """An element, where it stands in the order of the page, and the names its author gave it."""
+    """An element, its position in document order, and its class and id in lower case."""
 
     order: int
     node: LexborNode
@@ -37,7 +36,7 @@ _element = partial(tuple.__new__, Element)
 
 @dataclass(slots=True)
 class Elements:
-    """By what they may say; an element may be in several lists."""
+    """Elements by what they may describe; an element may be in several lists."""
 
     scripts: list[Element] = field(default_factory=list)
     metas: list[Element] = field(default_factory=list)
@@ -62,13 +61,13 @@ class Elements:
 
     @property
     def canonicals(self) -> list[str]:
-        """The addresses that the page calls its own."""
+        """The canonical URLs of the page."""
         named = (e.attributes for e in self.links if e.attributes.get("rel") == "canonical")
         return [href for each in named if (href := each.get("href"))]
 
 
 def collect_elements(tree: LexborHTMLParser) -> Elements:
-    """One walk for all readers: a name is known at once, where a query looks for it everywhere."""
+    """Collect elements in one walk for all readers, instead of one query per kind."""
     found = Elements()
     texts, bodies = found.texts, list[Element]()
     by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
@@ -78,10 +77,10 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     last = 0
     nodes = tree.root.traverse(include_text=True, skip_empty=True) if tree.root is not None else ()
     kinds_of_class, kinds_of_id = _KINDS_OF_CLASS, _KINDS_OF_ID
-    # thousands of nodes come by, and most say nothing: only cheap questions are asked here
+    # the loop runs for thousands of nodes, most of them irrelevant: only cheap checks here
     for node in nodes:
         if (tag := node.tag_id) == _TEXT:
-            # what is not shown is the first thing in its element, and may be long
+            # invisible text is the first node of its element, and may be long
             if bodies and not (last in _SILENT_TAGS and _is_silent(node.parent)):
                 text = node.text_content or ""
                 if len(text) < _MAX_TEXT and (text := text.strip()) and len(texts) <= _MAX_TEXTS:
@@ -118,7 +117,7 @@ def _is_silent(node: LexborNode | None) -> bool:
 
 
 def anchors_near(tree: LexborHTMLParser, first: int, last: int) -> Iterator[tuple[int, LexborNode]]:
-    """The links that are among these elements of the page, in their order."""
+    """The links in a range of elements, in document order."""
     order = -1
     for node in tree.root.traverse() if tree.root is not None else ():
         tag = node.tag_id
@@ -129,24 +128,15 @@ def anchors_near(tree: LexborHTMLParser, first: int, last: int) -> Iterator[tupl
             yield order, node
 
 
-def read_metas(elements: Elements) -> dict[str, list[str]]:
-    metas: dict[str, list[str]] = {}
-    for element in elements.metas[:_MAX_META]:
-        name = element.attributes.get("property") or element.attributes.get("name")
-        if name and (content := element.attributes.get("content")):
-            metas.setdefault(name.strip().lower(), []).append(content)
-    return metas
-
-
 def tag_id(tag: str) -> int:
-    """The parser's number for a tag, which is compared faster than its name."""
+    """The parser's ID of a tag, which is compared faster than its name."""
     element = LexborHTMLParser(f"<{tag}>").css_first(tag)
     assert element is not None, "the parser makes an element of every tag named here"
     return element.tag_id
 
 
 def content_id(content: str) -> int:
-    """The parser's number for what this content of a page is: a text or a comment."""
+    """The parser's ID of a node of this content: a text or a comment."""
     around = LexborHTMLParser(f"<p>{content}").css_first("p")
     assert around is not None
     assert around.first_child is not None
@@ -194,29 +184,31 @@ _TELLING = frozenset([*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, 
 
 
 def _collect_telling(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
-    """An element with an attribute that says what it holds."""
+    """Collect an element with an attribute that describes its content."""
     attributes = element.attributes
     if attributes.get("role") == "button" and element.node.tag != "button":
         _keep(found.buttons, element)
-    told = _TELLING.intersection(attributes)
-    if not told.isdisjoint(_MICRODATA):
+    found_names = _TELLING.intersection(attributes)
+    if not found_names.isdisjoint(_MICRODATA):
         _keep(found.microdata, element)
-    if not told.isdisjoint(_RDFA) and ("typeof" in told or element.node.tag != "meta"):
+    if not found_names.isdisjoint(_RDFA) and (
+        "typeof" in found_names or element.node.tag != "meta"
+    ):
         _keep(found.rdfa, element)
-    if not told.isdisjoint(_JSON_ATTRIBUTES):
+    if not found_names.isdisjoint(_JSON_ATTRIBUTES):
         _collect_json(found, attributes)
-    if not told.isdisjoint(_SKU_ATTRIBUTES):
+    if not found_names.isdisjoint(_SKU_ATTRIBUTES):
         kinds = _united(kinds, ("skus",))
-    tests = () if told.isdisjoint(_TEST_NAMES) else tuple(_tests(attributes))
+    tests = () if found_names.isdisjoint(_TEST_NAMES) else tuple(_tests(attributes))
     for value in tests:
         kinds = _united(kinds, _KINDS_OF_CLASS[value])
     if kinds:
         order, node, _, _ = element
-        _file(found, Element(order, node, attributes, _names(attributes, tests)), kinds)
+        _add(found, Element(order, node, attributes, _names(attributes, tests)), kinds)
 
 
 def _tests(attributes: Attributes) -> Iterator[str]:
-    """The names that a shop gave an element for the tests of its pages."""
+    """The names of an element for the shop's tests."""
     return (value for name in _TEST_NAMES if (value := attributes.get(name)))
 
 
@@ -236,12 +228,12 @@ def _names(attributes: Attributes, tests: tuple[str, ...] = ()) -> str:
     return " ".join((names, *tests))[:400].lower() if tests else names
 
 
-def _file(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+def _add(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
     for kind in kinds:
         _keep(getattr(found, kind), element)
 
 
-# names that authors give to classes, in the languages of their shops
+# parts of class names, in the languages of shops
 _KINDS = (
     ("prices", r"pri[cx]e|\bprix|preis|precio|prezzo|pre[cç]o|\bprijs|\bcena|\bpris\b|amount|harga"
                r"|fiyat|kaina|\bcost\b|buynow|tarif"),
@@ -258,13 +250,13 @@ _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))
 _EACH_KIND = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
-# identifiers are many and say little, so only their plainest words count
+# ids are many and rarely useful, so only their plainest words count
 _ANY_ID = re.compile(r"pri[cx]|prezzo|stock|avail|sku|crumb|brand|byline|rating|product[-_]?id")
 _MAX_REMEMBERED = 65_536
 
 
 class _Kinds(dict[str, tuple[str, ...]]):
-    """What names may be about. They repeat within a page and over the pages of a shop."""
+    """Cache of the kinds of names, which repeat within a page and over the pages of a shop."""
 
     def __init__(self, telling: re.Pattern[str], length: int) -> None:
         self._telling = telling
@@ -281,7 +273,7 @@ class _Kinds(dict[str, tuple[str, ...]]):
         return kinds
 
 
-# apart, so that identifiers made up for one page do not push out classes
+# separate, so that ids generated for one page do not evict classes
 _KINDS_OF_CLASS = _Kinds(_ANY_KIND, 300)
 _KINDS_OF_ID = _Kinds(_ANY_ID, 100)
 

@@ -1,4 +1,4 @@
-"""The product of a page: every reader's facts, and a site parser's, merged into one answer."""
+"""The product of a page: the facts of all readers and of a site parser, merged."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ def extract_product(
 
 
 def find_facts(page: ProductPage) -> tuple[Fact, ...]:
-    """What every place of the page claims about its product."""
+    """The facts of every part of the page about its product."""
     facts = [*_structured_facts(page), *meta_facts(page), *address_facts(page)]
     view = View(page)
     facts.extend(price_facts(view, known=_known(FieldName.PRICE, facts, 0.7)))
     facts.extend((*_visible_facts(view), *code_facts(view)))
     if not _known(FieldName.BRAND, facts, 0.6):
         facts.extend((*label_facts(view), *link_facts(view)))
-    wanted = {name for name in _STATED if not _known(name, facts, 0.55)}
-    if wanted:
-        facts.extend(f for f in state_facts(page, facts) if wanted & _WITH.get(f.field, {f.field}))
+    missing = {name for name in _STATED if not _known(name, facts, 0.55)}
+    if missing:
+        stated = state_facts(page, facts)
+        facts.extend(f for f in stated if missing & _WITH.get(f.field, {f.field}))
     if not _known(FieldName.BRAND, facts, 0.45):
         facts.extend(title_facts(view))
     if not _known(FieldName.AVAILABILITY, facts, 0.5):
@@ -76,24 +77,24 @@ def _known(field: FieldName, facts: Iterable[Fact], confidence: float) -> bool:
 
 def _structured_facts(page: ProductPage) -> Iterator[Fact]:
     yield from _item_facts(page.linked_data, "json-ld", 0.92, page)
-    microdata = read_annotations(page.elements.microdata, MICRODATA)
-    yield from _item_facts(microdata.items, "microdata", 0.88, page)
-    if microdata.orphans.get("price") or microdata.orphans.get("offers"):
-        yield from facts_of(_adopted(microdata.orphans), "microdata:orphan", 0.6, page)
+    microdata, orphans = read_annotations(page.elements.microdata, MICRODATA)
+    yield from _item_facts(microdata, "microdata", 0.88, page)
+    if orphans.get("price") or orphans.get("offers"):
+        yield from facts_of(_adopted(orphans), "microdata:orphan", 0.6, page)
     else:
-        yield from _lone_brand(microdata.orphans)
+        yield from _lone_brand(orphans)
     if page.elements.rdfa:
-        rdfa = read_annotations(page.elements.rdfa, RDFA)
-        yield from _item_facts(rdfa.items, "rdfa", 0.85, page)
+        rdfa, _ = read_annotations(page.elements.rdfa, RDFA)
+        yield from _item_facts(rdfa, "rdfa", 0.85, page)
 
 
 def _item_facts(
     items: Iterable[Item], place: str, trust: float, page: ProductPage
 ) -> Iterator[Fact]:
     known = list(items)
-    main = choose_main(known, page)
-    if main is not None:
-        yield from facts_of(main.item, f"{place}:Product", trust * main.sureness, page)
+    if (main := choose_main(known, page)) is not None:
+        item, confidence = main
+        yield from facts_of(item, f"{place}:Product", trust * confidence, page)
     for item in known:
         if "breadcrumblist" in types_of(item):
             path = trim(category_of(_crumbs(item)), page.titles)
@@ -147,7 +148,7 @@ _MAX_QUOTED = 2_000_000
 
 
 def address_facts(page: ProductPage) -> Iterator[Fact]:
-    """Codes of the address, surer where the page's own data repeats them as values."""
+    """Codes in the URL, with a higher confidence if they are also values in the page's data."""
     for code, trust in _codes(page.url):
         quoted = _quoted(code.encode(), page.source)
         yield Fact(FieldName.SKU, code, trust + (0.12 if quoted else 0.0), "url")

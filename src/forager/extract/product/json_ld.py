@@ -20,7 +20,7 @@ _MAX_DEPTH = 8
 
 _WRAPPING = re.compile(r"^\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/)+\s*")
 _TRAILING = re.compile(r"(?:-->|//\s?\]\]>|\]\]>|/\*\s?\]\]>\s?\*/|;)+$")
-# what is not closed reaches to the end: a pattern that failed there would start again at every mark
+# an unclosed string reaches to the end: a failing pattern would start again at every quote
 _STRING = r"(\"(?:[^\"\\]|\\.)*+(?:\"|\Z))"
 _COMMENT = re.compile(rf"{_STRING}|/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _STRAY_COMMA = re.compile(rf"{_STRING}|,(?=\s{{0,200}}[}}\]])", re.DOTALL)
@@ -43,7 +43,7 @@ def _all_items(elements: Elements) -> Iterator[Item]:
 
 
 def _resolved(item: Item, described: dict[str, Item]) -> Item:
-    """The item with the brand and offers that it only refers to, as graphs do."""
+    """The item with the brand and offers that it refers to by ID."""
     found = {
         name: described[value["@id"]]
         for name in ("brand", "manufacturer", "offers")
@@ -54,7 +54,7 @@ def _resolved(item: Item, described: dict[str, Item]) -> Item:
 
 
 def lenient_json(text: str) -> Any:
-    """The value of a JSON text with the mistakes that browsers' scripts get away with, or None."""
+    """The value of a JSON text, with common mistakes repaired; None if that fails."""
     if not text or len(text) > _MAX_SCRIPT:
         return None
     for attempt in (_as_it_is, _unwrapped, _repaired, _unescaped):
@@ -107,7 +107,7 @@ def _items(value: Any, depth: int) -> Iterator[Item]:
         yield from _listed_items(value, depth)
 
 
-# marks items of a list, which are seldom what their page is about
+# marks items of a list, which are rarely the main item of their page
 LISTED = "@listed"
 
 

@@ -1,4 +1,4 @@
-"""How much a page looks like the page of one product, and not like a list or an article."""
+"""The probability that a page is about one product, and not a list or an article."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARTICLES = frozenset(
     ["article", "newsarticle", "blogposting", "techarticle", "recipe", "qapage", "faqpage",
      "discussionforumposting", "jobposting", "profilepage"]
 )  # fmt: skip
-# as many prices of one kind as only a list has
+# only a list has this many prices of one kind
 _MANY_PRICES = 8
 
 
@@ -53,7 +53,7 @@ def _structure(facts: Sequence[Fact]) -> float:
 
 
 def _shop(product: Product, facts: Sequence[Fact]) -> float:
-    """What a reader could buy here: a price, a button, a code, or word that it is gone."""
+    """The score of visible signs of a shop: a price, a button, a code, "sold out"."""
     best: dict[str, float] = {}
     for fact in facts:
         place = fact.origin.partition(":")[0]
@@ -92,6 +92,6 @@ def _doubt(structure: float, facts: Sequence[Fact], page: ProductPage) -> float:
 
 
 def _most_repeated(page: ProductPage) -> int:
-    """How often the commonest kind of price stands on the page: once for each product of a list."""
+    """The number of prices of the most common kind: one for each product of a list."""
     counts = Counter(element.names for element in page.elements.prices)
     return max(counts.values(), default=0)

@@ -1,9 +1,8 @@
-"""Which of the items on a page is the product that the page is about."""
+"""The item of a page that describes its product."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from forager.extract.product.json_ld import LISTED
@@ -18,23 +17,14 @@ from forager.extract.product.schema import (
 )
 from forager.extract.product.wording import alike, line_of
 
-# with as many rivals an item must be named like the page
+# with at least this many other products an item must be named like the page
 _MANY = 2
 _FITTING = 1.2
 _MAX_SIBLINGS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class MainItem:
-    """The item, how sure the choice is, and how many others could have been it."""
-
-    item: Item
-    sureness: float
-    rivals: int
-
-
-def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
-    """The best item, or None where a page lists products and is about none of them."""
+def choose_main(items: Sequence[Item], page: ProductPage) -> tuple[Item, float] | None:
+    """The main item and the confidence of the choice; None where a page only lists products."""
     candidates = [item for item in items if is_sold(item)]
     if not candidates:
         return None
@@ -47,7 +37,7 @@ def choose_main(items: Sequence[Item], page: ProductPage) -> MainItem | None:
     if rivals >= _MANY and fits[at] < _FITTING:
         return None
     item = _with_siblings(candidates[at], candidates)
-    return MainItem(item, 1.0 if fits[at] >= _FITTING or not rivals else 0.7, rivals)
+    return item, 1.0 if fits[at] >= _FITTING or not rivals else 0.7
 
 
 def _with_siblings(main: Item, candidates: Sequence[Item]) -> Item:
@@ -68,7 +58,7 @@ def is_sold(item: Item) -> bool:
 
 
 def _weight(item: Item) -> float:
-    """How much an item looks like something that is sold."""
+    """The weight of an item by its type and offers."""
     types = types_of(item)
     weight = 3.0 if types & PRODUCT_TYPES else 1.0
     weight += 1.0 if item.get("offers") else 0.0
@@ -76,7 +66,7 @@ def _weight(item: Item) -> float:
 
 
 def _fit(item: Item, page: ProductPage) -> float:
-    """How much an item is named and addressed like the page."""
+    """The similarity of an item's name and URL to those of the page."""
     name = line_of(text_of(item.get("name")), 500)
     named = 2.0 * max((alike(name, title) for title in page.titles), default=0.0)
     return named + (2.0 if _is_page(item, page) else 0.0)

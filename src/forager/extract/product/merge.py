@@ -18,20 +18,20 @@ from forager.extract.product.price import MAX_PRICE
 from forager.extract.product.record import Availability, Evidence, Fact, FieldName, Product
 from forager.extract.product.wording import code_key
 
-# how much of what is left to certainty each further place gives that says the same
+# the share of the remaining doubt that each further place with the same value removes
 _AGREEMENT = 0.4
 _CERTAIN = 0.99
 _PARSER = "parser"
 # places that machines write
 _DATA = frozenset(["json-ld", "microdata", "rdfa", "opengraph", "meta", "script"])
 _AMOUNTS = frozenset({FieldName.PRICE, FieldName.LIST_PRICE})
-# a site parser below this says itself that it is guessing
+# a site parser declares a confidence below this for a guess
 _PARSER_SURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One value of one field, and all the places that stand for it."""
+    """One value of one field, and all the places that state it."""
 
     value: Any
     confidence: float
@@ -69,23 +69,23 @@ def _calibrated(evidence: Mapping[str, Evidence]) -> dict[str, Evidence]:
 
 
 def _names(facts: list[Fact]) -> list[FieldName]:
-    """The fields that anything is said about, in their order."""
-    said = {fact.field for fact in facts}
-    return [name for name in FieldName if name in said]
+    """The fields that have facts, in their order."""
+    known = {fact.field for fact in facts}
+    return [name for name in FieldName if name in known]
 
 
 def choose(name: FieldName, facts: list[Fact]) -> Claim | None:
     """The best claim for a field."""
     claims = claims_for(name, facts)
     if name in _AMOUNTS:
-        # what no price can be is said only where nothing better is
+        # an impossible price is kept only if there is no other
         claims = [claim for claim in claims if claim.value < MAX_PRICE] or claims
     parsed = [c for c in claims if _PARSER in c.places and c.confidence >= _PARSER_SURE]
     return max(parsed or claims, key=lambda claim: claim.confidence, default=None)
 
 
 def claims_for(name: FieldName, facts: list[Fact]) -> list[Claim]:
-    """What is said about a field, equal values together; agreement makes them surer."""
+    """The claims about a field, with equal values combined; agreement raises the confidence."""
     groups: dict[Any, list[Fact]] = {}
     for fact in facts:
         if fact.field is name:
@@ -111,7 +111,7 @@ def _place(fact: Fact) -> str:
 
 
 def _key(name: FieldName, value: Any) -> Any:
-    """What makes two values the same one, though they are written differently."""
+    """The key under which different spellings of a value are the same."""
     if name in (FieldName.SKU, FieldName.BRAND, FieldName.NAME) and isinstance(value, str):
         return code_key(value)
     if name is FieldName.GTIN and isinstance(value, str):
@@ -155,7 +155,7 @@ _PLATFORMS = frozenset(
     ["shopify", "woocommerce", "magento", "prestashop", "bigcommerce", "opencart", "shopware",
      "squarespace", "ecwid", "wordpress", "salesforcecommercecloud"]
 )  # fmt: skip
-# where a shop that sells its own brand says so
+# places in which a shop names its own brand
 _ITEM_PLACES = frozenset(["json-ld", "microdata", "rdfa", "title", _PARSER])
 
 
@@ -170,7 +170,7 @@ def _names_shop(fact: Fact, page: ProductPage) -> bool:
 
 
 def _spell_brand(chosen: dict[FieldName, Claim], page: ProductPage) -> None:
-    """The data of a page may say TP Link where its title says TP-Link."""
+    """Use the spelling of the title: its data may have TP Link for TP-Link."""
     brand = chosen.get(FieldName.BRAND)
     if brand is None or not brand.places <= _DATA or not brand.value[-1].isalnum():
         return
@@ -200,14 +200,14 @@ def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
         del chosen[FieldName.LIST_PRICE]
 
 
-# what is offered at a price can be bought, as far as anybody says
+# a product with a price is available, unless something contradicts it
 _INFERRED = 0.35
 _SEEN = 0.85
 GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 
 
 def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
-    """What a reader clearly sees beats the data of the page, which shops forget to change."""
+    """A visible "sold out" overrides the data of the page, which may be outdated."""
     price = chosen.get(FieldName.PRICE)
     known = chosen.get(FieldName.AVAILABILITY)
     if known is not None and _PARSER in known.places:
@@ -227,7 +227,7 @@ _UNSURE_PRICE = 0.5
 
 
 def _doubt_price(chosen: dict[FieldName, Claim]) -> None:
-    """Where nothing can be bought, a price of unclear place is another product's."""
+    """Drop an uncertain price of a product that is unavailable: it is another product's."""
     price, stock = chosen.get(FieldName.PRICE), chosen.get(FieldName.AVAILABILITY)
     if price is None or stock is None or stock.value not in GONE:
         return
@@ -252,7 +252,7 @@ def _model() -> dict[str, Any]:
 
 
 def calibrated(field: str, score: float) -> float:
-    """How often a value of such a score is right; fields without enough pages keep the score."""
+    """The probability that a value of this score is right; the score itself without a model."""
     model = _model()
     if field not in model["offsets"]:
         return score

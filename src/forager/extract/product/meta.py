@@ -1,4 +1,4 @@
-"""What `<meta>` elements say: OpenGraph, its product words, Twitter's labels, and older habits."""
+"""Facts in `<meta>` elements: OpenGraph, its product vocabulary, Twitter labels and others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from forager.extract.product.wording import (
 
 Reader = Callable[[str], Any]
 
-# what a name is about, how far it is believed, and how it is read; the first value of a field wins
+# the field of each name, its confidence and its reader; the first value of a field wins
 _NAMES: dict[str, tuple[FieldName, float, Reader]] = {
     "og:title": (FieldName.NAME, 0.6, name_of),
     "twitter:title": (FieldName.NAME, 0.5, name_of),
@@ -84,7 +84,7 @@ def meta_facts(page: ProductPage) -> Iterator[Fact]:
 
 
 def page_type(page: ProductPage) -> str:
-    """What OpenGraph calls the page: product, article, website..."""
+    """The OpenGraph type of the page: product, article, website..."""
     return next(iter(page.metas.get("og:type", ())), "").lower()
 
 
@@ -113,7 +113,7 @@ def _price_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fac
 
 
 def _described_facts(metas: dict[str, list[str]], page: ProductPage) -> Iterator[Fact]:
-    """A price in the words that are meant for search results and shared links."""
+    """A price in the texts for search results and shared links."""
     for name, trust in (("og:title", 0.5), ("og:description", 0.4), ("description", 0.4)):
         text = next(iter(metas.get(name, ())), "")[:300]
         money = next(

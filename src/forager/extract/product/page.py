@@ -1,4 +1,4 @@
-"""A page opened once for everybody who looks for a product in it: readers and site parsers."""
+"""A page that is parsed once for all readers of its product and for site parsers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from forager.extract.hosts import registrable_domain
 from forager.extract.kinds import ContentKind, kind_of
 from forager.extract.markup import close_self_closed, cut_hostile_source
 from forager.extract.product.currency import country_hints
-from forager.extract.product.elements import Elements, collect_elements, read_metas
+from forager.extract.product.elements import Elements, collect_elements
 from forager.extract.product.json_ld import read_json_ld
 from forager.extract.product.wording import code_key
 from forager.extract.urls import Refusal, Resolver, normalise
 
+_MAX_META = 400
+
 
 @dataclass(frozen=True)
 class ProductPage:
-    """The address, the text and the tree of a page. The tree is shared: nobody may change it.
+    """The URL, the text and the tree of a page. The tree is shared and must not be changed.
 
     `source` is the text in UTF-8, which is searched much faster than `html`.
     """
@@ -44,7 +46,7 @@ class ProductPage:
 
     @cached_property
     def elements(self) -> Elements:
-        """The elements that may speak of a product, found in one walk of the tree."""
+        """The elements that may describe a product, found in one walk of the tree."""
         return collect_elements(self.tree)
 
     @cached_property
@@ -63,8 +65,13 @@ class ProductPage:
 
     @cached_property
     def metas(self) -> dict[str, list[str]]:
-        """What `<meta>` elements say, by their names in lower case."""
-        return read_metas(self.elements)
+        """The contents of `<meta>` elements, by their names in lower case."""
+        metas: dict[str, list[str]] = {}
+        for element in self.elements.metas[:_MAX_META]:
+            name = element.attributes.get("property") or element.attributes.get("name")
+            if name and (content := element.attributes.get("content")):
+                metas.setdefault(name.strip().lower(), []).append(content)
+        return metas
 
     @cached_property
     def currency_hints(self) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ class ProductPage:
 
     @cached_property
     def titles(self) -> tuple[str, ...]:
-        """What the page calls itself: its heading, its OpenGraph title, its title."""
+        """The names that the page has: its heading, its OpenGraph title, its title."""
         headings = (element.node.text(separator=" ") for element in self.elements.headings[:3])
         shared = (
             element.attributes.get("content") or ""
@@ -109,7 +116,7 @@ class ProductPage:
 
     @cached_property
     def shop_names(self) -> frozenset[str]:
-        """What the shop is called, by its host and by the page, without blanks and punctuation."""
+        """The names of the shop, by its host and by the page, without blanks and punctuation."""
         host = registrable_domain(urlsplit(self.url).hostname or "").partition(".")[0]
         named = (
             *self.metas.get("og:site_name", ())[:1],
@@ -119,12 +126,12 @@ class ProductPage:
 
     @cached_property
     def addresses(self) -> frozenset[str]:
-        """The addresses of the page itself, without their queries."""
+        """The URLs of the page itself, without their queries."""
         urls = [self.url, *(self.absolute(href) for href in self.elements.canonicals[:2])]
         return frozenset(url.partition("?")[0] for url in urls if url)
 
     def absolute(self, href: str) -> str | None:
-        """The address that a link of this page leads to, or None where it leads nowhere."""
+        """The absolute URL of a link of this page, or None if it is not one."""
         url = self.resolver.resolve(href.strip())
         return None if isinstance(url, Refusal) else url
 
@@ -144,10 +151,10 @@ def open_page(
     source, _ = cut_hostile_source(utf8_of(body, content_type))
     if kind_of(body, content_type, address) is ContentKind.XHTML:
         source = close_self_closed(source.decode("utf-8", "replace")).encode()
-    # events keep copies of chosen options up to date, which nobody reads here
+    # events would update copies of selected options, which are not read here
     try:
         tree = LexborHTMLParser(source, options=LexborDocumentOptions.WO_EVENTS)
     except SelectolaxError as error:
-        # the parser takes everything else; the process's limit is what it met
+        # the parser accepts every text: it has reached the memory limit of the process
         raise MemoryError("the parser got no more memory") from error
     return ProductPage(address, source, tree)

@@ -1,4 +1,4 @@
-"""Where the pages of a shop show their price: paths learned from pages whose data states it.
+"""Learned places of prices: paths of elements, from pages whose data states the price.
 
 A page with structured data states its price; `place_of` finds the element that shows the same
 amount. The path on which pages of a domain agree is passed to readings of other pages (see

@@ -18,10 +18,10 @@ from forager.extract.product.currency import (
     is_sign,
 )
 
-# what the products' column can hold
+# the limit of the column of products
 MAX_PRICE = Decimal(10) ** 10
-# what a machine-readable place may say all the same: it is kept, so that somebody sees it is wrong
-_MAX_SAID = Decimal(10) ** 30
+# the limit of machine-readable amounts: wrong ones are kept, so that they can be reported
+_MAX_STATED = Decimal(10) ** 30
 _BLANK = " \u00a0\u202f\u2009"
 _GROUPED = (
     rf"\d{{1,3}}(?P<sep>[.,'’{_BLANK}])\d{{3}}(?:(?P=sep)\d{{3}})*(?!\d)"
@@ -54,7 +54,7 @@ _MACHINE = re.compile(r"[+]?\d{1,30}(?:\.\d{1,12})?(?:[eE][+-]?\d{1,2})?")
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """An amount where a text says it; `symbol` is what was written beside it."""
+    """An amount in a text; `symbol` is the currency as written beside it."""
 
     amount: Decimal
     symbol: str | None
@@ -64,7 +64,7 @@ class Money:
 
 
 def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
-    """Every amount in a text, with and without a currency, as a reader sees them."""
+    """Every amount in a text, with and without a currency."""
     hints = tuple(hints)
     for found in _amounts_in(text):
         symbol, currency = _currency_beside(found, hints)
@@ -75,7 +75,7 @@ def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
 
 
 def _amounts_in(text: str) -> Iterator[re.Match[str]]:
-    """What `finditer` finds, tried only from shortly before the next digit."""
+    """The matches of `finditer`, searched only from shortly before the next digit."""
     end = 0
     while digit := _DIGIT.search(text, end):
         found = _MONEY.search(text, max(end, digit.start() - _MAX_BEFORE))
@@ -93,7 +93,7 @@ def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str 
 
 
 def amount_of(written: str, currency: str | None = None) -> Decimal | None:
-    """A number with the separators of any country; None for nothing, and for too much."""
+    """A number with the separators of any country; None if it is not one, or too large."""
     text = "".join(written.replace("’", "'").split())
     if len(text) != len(written):
         parts = _SPACE.split(written.strip())
@@ -133,21 +133,21 @@ def _bounded(number: str, limit: Decimal = MAX_PRICE) -> Decimal | None:
 
 
 def machine_amount(value: Any, currency: str | None = None) -> Decimal | None:
-    """The amount of a machine-readable place: a dot is the decimal point, unless it cannot be.
+    """The amount of a machine-readable value: a dot is the decimal point, unless it cannot be.
 
-    It may be more than a price can be.
+    It may be larger than the maximum of a price.
     """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return _bounded(str(value), _MAX_SAID)
+        return _bounded(str(value), _MAX_STATED)
     if not isinstance(value, str):
         return None
     text = value.strip()
     if _MACHINE.fullmatch(text):
         if currency in WHOLE_CURRENCIES and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", text):
             return _bounded(text.replace(".", ""))
-        return _bounded(text, _MAX_SAID)
+        return _bounded(text, _MAX_STATED)
     first = next(money_in(text[:200]), None)
     return first.amount if first else None
 

@@ -1,4 +1,4 @@
-"""A product as a page describes it, and how sure each of its fields is."""
+"""The product of a page, and the confidence of each of its fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class Availability(StrEnum):
@@ -47,7 +51,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Why a field has its value: 0 to 1, and the place in the page that said so."""
+    """The confidence of a field, from 0 to 1, and the place in the page that states it."""
 
     confidence: float
     origin: str
@@ -57,7 +61,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What is not known is None or empty, never guessed. `evidence` is by field name."""
+    """Unknown fields are None or empty, never guessed. `evidence` is by field name."""
 
     name: str | None = None
     description: str | None = None
@@ -120,7 +124,7 @@ class Fact:
 
 
 def to_plain(product: Product) -> dict[str, Any]:
-    """Only what is known; amounts are text, so that no digit is lost."""
+    """The known fields; amounts are text, so that no digit is lost."""
     plain: dict[str, Any] = {}
     for part in fields(product):
         value = getattr(product, part.name)
@@ -131,20 +135,14 @@ def to_plain(product: Product) -> dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Product:
     """The inverse of `to_plain`."""
-    given: dict[str, Any] = dict(plain)
-    for name in ("price", "list_price", "rating"):
-        if name in given:
-            given[name] = Decimal(given[name])
-    if "availability" in given:
-        given["availability"] = Availability(given["availability"])
-    given["category"] = tuple(given.get("category", ()))
-    given["images"] = tuple(_image(image) for image in given.get("images", ()))
-    given["variants"] = tuple(_variant(variant) for variant in given.get("variants", ()))
-    given["evidence"] = {
-        name: Evidence(said["confidence"], said["origin"], said.get("place"))
-        for name, said in given.get("evidence", {}).items()
-    }
-    return Product(**given)
+    return _adapter().validate_python(plain)
+
+
+@cache
+def _adapter() -> TypeAdapter[Product]:
+    from pydantic import TypeAdapter  # processes that only extract do not need it
+
+    return TypeAdapter(Product)
 
 
 def _plain(value: Any) -> Any:
@@ -158,16 +156,3 @@ def _plain(value: Any) -> Any:
         named = {part.name: getattr(value, part.name) for part in fields(value)}
         return {name: _plain(item) for name, item in named.items() if item is not None}
     return str(value) if isinstance(value, Availability | ImageRole) else value
-
-
-def _image(plain: Mapping[str, Any]) -> ProductImage:
-    return ProductImage(plain["url"], plain.get("alt"), ImageRole(plain["role"]))
-
-
-def _variant(plain: Mapping[str, Any]) -> Variant:
-    given = dict(plain)
-    if "price" in given:
-        given["price"] = Decimal(given["price"])
-    if "availability" in given:
-        given["availability"] = Availability(given["availability"])
-    return Variant(**given)

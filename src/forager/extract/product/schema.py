@@ -1,4 +1,4 @@
-"""What an item of schema.org says about a product, as facts."""
+"""Facts about a product in an item of schema.org."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def first_of(item: Item, *names: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One offer, with what can be known of it alone."""
+    """One offer of an item."""
 
     price: Decimal | None
     list_price: Decimal | None
@@ -275,7 +275,7 @@ def _rating_facts(item: Item, origin: str, trust: float) -> Iterator[Fact]:
 
 
 def variants_of(item: Item, page: ProductPage) -> tuple[Variant, ...]:
-    """The forms that a product group, a model or a list of offers names."""
+    """The variants of a product group, a model or a list of offers."""
     named = listed(item.get("hasVariant")) or listed(item.get("model"))
     found = [_variant(each, page) for each in named[:MAX_VARIANTS] if isinstance(each, dict)]
     if not found:

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Texts of a product as they are kept: without markup, in one line where they are names, capped."""
+"""Cleaned texts of a product: without markup, names on one line, limited in length."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_SKU = 100
 MAX_DESCRIPTION = 65_536
 MAX_CATEGORY = 255
 MAX_CATEGORIES = 16
-# of a text that may be a name
+# characters of a text that is compared as a name
 _MAX_COMPARED = 4_000
 
-# what a template left behind where nobody filled it in
+# placeholders of templates that were not filled in
 _TEMPLATE = re.compile(r"\{\{|\}\}|<%|\$\{|^\$[A-Za-z]|\[\[|%%")
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _NOTHING = frozenset(
@@ -34,7 +34,7 @@ _NOTHING = frozenset(
 
 
 def line_of(value: Any, limit: int) -> str | None:
-    """One line of text, or None where the value is no text or says nothing."""
+    """One line of text, or None if the value is not text or empty."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = str(value)[: limit * 8]
@@ -51,7 +51,7 @@ def name_of(value: Any) -> str | None:
     return text if text and text.lower() not in _NOTHING else None
 
 
-# what stands before a brand, in lower case
+# labels before a brand, in lower case
 BRAND_LABELS = frozenset(
     ["brand", "marke", "marque", "marca", "značka", "merk", "märke", "varumärke", "manufacturer",
      "hersteller", "výrobce", "výrobca", "márka", "gyártó", "marka", "fabricant", "produttore",
@@ -118,7 +118,7 @@ _NOT_CODE = re.compile(r"[\W_]+")
 
 
 def code_key(text: str) -> str:
-    """What two spellings of a code or name have in common."""
+    """The same key for all spellings of a code or name."""
     return _NOT_CODE.sub("", text.lower()) or text
 
 
@@ -161,7 +161,7 @@ def _words_in(text: str) -> frozenset[str]:
 
 
 def alike(one: str | None, other: str | None) -> float:
-    """0 to 1: how much of the shorter text's words the longer one has, if they are names at all."""
+    """The share of the shorter text's words that the longer one has, from 0 to 1."""
     first, second = words_in(one), words_in(other)
     if not first or not second:
         return 0.0
@@ -208,7 +208,7 @@ _OUT_OF = re.compile(
 
 
 def rating_of(value: object, best: object = None, worst: object = None) -> Decimal | None:
-    """`value` on a scale from `worst` to `best` (5 where nothing is said), as 0 to 5."""
+    """`value` on a scale from `worst` to `best` (default: 5), converted to 0 to 5."""
     if isinstance(value, str) and (pair := _OUT_OF.search(value[:200])):
         value, best = pair[1], best if best is not None else pair[2]
     amount = _number(value)

@@ -22,7 +22,7 @@ from forager.db.cursor import (
     unknown_cursor,
 )
 from forager.db.database import Connection, Database
-from forager.db.outages import Within
+from forager.db.outages import InTransaction
 from forager.errors import AlreadyThere, InvalidInput, NotFound
 from forager.extract.hosts import base_url, host_name, parent_domains
 from forager.extract.wildcard import Pattern
@@ -172,7 +172,7 @@ class Domains:
         async with self._database.connection() as connection:
             names = [name for host in hosts for name in await _names_like(connection, host)]
         async with self._database.transaction() as connection:
-            within = Domains(Within(self._database, connection))
+            within = Domains(InTransaction(self._database, connection))
             return [await within.set(name, changes) for name in sorted(set(names))]
 
     async def forget_slow_down(self, host: str) -> Domain:

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples
 from forager.jobs.job import Job, Recovered
 from forager.jobs.lifecycle import Status
 from forager.jobs.store.reads import CHANNEL, COLUMNS
@@ -23,7 +23,7 @@ BACKOFF: LiteralString = """
         * (0.5 + random() / 2) * interval '1 second'
 """
 
-# What becomes of a job whose run ended without success. A pausing job simply is paused then.
+# The end of a run without success. A pausing job becomes paused.
 END_RUN: LiteralString = f"""
     SET status = CASE
             WHEN j.status = 'paused' THEN 'paused'::job_status
@@ -51,7 +51,7 @@ LOG_END_OF_RUN: LiteralString = """
 """
 
 
-# What the watchdog does to the jobs it has locked under the name `stale`.
+# Recovery of the jobs that the watchdog has locked as `stale`.
 RECOVER: LiteralString = f"""
     moved AS (
         UPDATE crawl_jobs j {END_RUN}
@@ -109,7 +109,7 @@ async def select_stale(
     connection: Connection, *, stale_after: float
 ) -> list[tuple[UUID, datetime]]:
     """Jobs whose heartbeat is older than this, with that heartbeat."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT id, last_heartbeat
           FROM crawl_jobs
@@ -118,7 +118,6 @@ async def select_stale(
         """,
         (stale_after,),
     )
-    return await cursor.fetchall()
 
 
 async def recover_stale(

@@ -11,9 +11,8 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.rows import Values
-from forager.jobs.job import Held, Lease
-from forager.jobs.lifecycle import Status
+from forager.db.rows import Rows, Tuples, Values
+from forager.jobs.job import Checkpoint, Lease
 
 
 async def beat(
@@ -40,11 +39,11 @@ async def beat(
     )
 
 
-async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[Held]:
-    cursor = await connection.execute(
+async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[tuple[UUID, str, int]]:
+    """Id, status and lease of each of these jobs."""
+    return await Tuples(connection).all(
         "SELECT id, status, lease FROM crawl_jobs WHERE id = ANY(%s)", (list(ids),)
     )
-    return [Held(row[0], Status(row[1]), row[2]) for row in await cursor.fetchall()]
 
 
 async def select_held_by(connection: Connection, worker_id: UUID) -> list[Lease]:
@@ -105,12 +104,12 @@ async def update_progress(connection: Connection, job_id: UUID, percentage: int)
     )
 
 
-async def select_checkpoint(
-    connection: Connection, job_id: UUID
-) -> tuple[int, int, dict[str, Any]] | None:
-    cursor = await connection.execute(
-        "SELECT total_processed, total_pending, checkpoint FROM crawl_states WHERE job_id = %s",
+async def select_checkpoint(connection: Connection, job_id: UUID) -> Checkpoint | None:
+    return await Rows(connection, Checkpoint).first(
+        """
+        SELECT total_processed AS processed, total_pending AS pending, checkpoint AS data
+          FROM crawl_states
+         WHERE job_id = %s
+        """,
         (job_id,),
     )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1], row[2])

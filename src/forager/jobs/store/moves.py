@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -11,9 +12,9 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
-from forager.db.rows import RowArrays, Rows
+from forager.db.rows import RowArrays, Rows, Tuples
 from forager.jobs.job import Job, NewJob
-from forager.jobs.lifecycle import Move
+from forager.jobs.lifecycle import Transition
 from forager.jobs.store.reads import (
     CHANNEL,
     COLUMNS,
@@ -168,7 +169,7 @@ async def claim_jobs(
 async def apply_move(
     connection: Connection,
     job_id: UUID,
-    move: Move,
+    move: Transition,
     *,
     actor: str,
     lease: int | None = None,
@@ -215,26 +216,20 @@ async def apply_move(
             RETURNING j.*, before.status AS from_status
         ), logged AS (
             INSERT INTO job_events (job_id, move, from_status, to_status, actor, reason, lease)
-            SELECT id, %(move)s, from_status, status, %(actor)s, %(reason)s, lease FROM moved
+            SELECT id, %(name)s, from_status, status, %(actor)s, %(reason)s, lease FROM moved
         ), woken AS (
             SELECT pg_notify('{CHANNEL}', id::text) FROM moved
         )
         SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true
         """,
         {
-            "id": job_id,
+            **asdict(move),
             "sources": list(move.sources),
-            "lease": lease,
-            "needs_worker": move.needs_worker,
-            "target": move.target,
-            "keeps_worker": move.keeps_worker,
-            "revokes": move.revokes,
             "finishes": move.finishes,
-            "resets_retries": move.resets_retries,
-            "resets_progress": move.resets_progress,
+            "id": job_id,
+            "lease": lease,
             "delay": delay,
             "stop_reason": stop_reason,
-            "move": move.name,
             "actor": actor,
             "reason": reason,
         },
@@ -243,7 +238,7 @@ async def apply_move(
 
 async def delete_finished(connection: Connection, *, older_than: float, limit: int) -> int:
     """Delete finished jobs of an age in seconds; everything below a job goes with it."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         DELETE FROM crawl_jobs
          WHERE id IN (
@@ -258,4 +253,3 @@ async def delete_finished(connection: Connection, *, older_than: float, limit: i
         """,
         (older_than, limit),
     )
-    return cursor.rowcount

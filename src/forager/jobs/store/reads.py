@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
-from forager.jobs.job import Job, JobEvent, StateCount
+from forager.db.rows import Rows, Tuples, Values
+from forager.jobs.job import Job, JobEvent, StateCount, TimelineRow
 from forager.jobs.lifecycle import Status
 
 
@@ -167,7 +166,7 @@ async def select_jobs_with(
     among: int,
     limit: int,
 ) -> list[Job]:
-    """Of the newest jobs those with the text in their id, source or first URL; newest first."""
+    """The newest jobs with a text in their id, source or first URL, newest first."""
     of_user: LiteralString = "WHERE user_id = %(user_id)s" if user_id else ""
     of_status: LiteralString = "AND status = ANY(%(statuses)s::job_status[])" if statuses else ""
     return await Rows(connection, Job).all(
@@ -252,12 +251,12 @@ RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
 ONLY_FOR_RENDERERS: LiteralString = f"""
     ({NEEDS_BROWSER} OR ({MAY_NEED_BROWSER} AND {RENDERER_IS_THERE}))
 """
-# for reports: by then a worker that is gone has been noticed
+# in reports, a worker that was not seen for longer counts as gone
 SEEN_LATELY = 60.0
 
 
 async def select_waiting_for_browser(connection: Connection, job_ids: Sequence[UUID]) -> list[UUID]:
-    """Those of these jobs that are due and that only a worker with a browser claims."""
+    """The due jobs among these that only a worker with a browser claims."""
     return await Values(connection).all(
         f"""
         SELECT id FROM crawl_jobs
@@ -289,7 +288,7 @@ async def count_by_minute(
 ) -> list[tuple[int, int, int]]:
     """(minutes ago, jobs added, jobs finished) of each minute that had any."""
     of_user: LiteralString = "AND user_id = %(user_id)s" if user_id else ""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         SELECT floor(extract(epoch FROM now() - at) / 60)::int, sum(added)::int, sum(finished)::int
           FROM (
@@ -306,7 +305,6 @@ async def count_by_minute(
         """,
         {"minutes": minutes, "user_id": user_id},
     )
-    return await cursor.fetchall()
 
 
 async def select_recent(
@@ -327,22 +325,6 @@ async def select_recent(
         """,
         {"minutes": minutes, "limit": limit, "user_id": user_id},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
-    """One move, and what the job is called."""
-
-    id: int
-    job_id: UUID
-    kind: str
-    source_id: str | None
-    at: datetime
-    move: str
-    from_status: str | None
-    to_status: str
-    actor: str
-    reason: str | None
 
 
 async def select_moves(

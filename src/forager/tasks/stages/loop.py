@@ -11,14 +11,13 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from forager.db.database import Connection, Database
-from forager.db.outages import Outage
+from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.hints import StageHints
 from forager.tasks.stages.attempt import HeldTask, StageOfWorker
-from forager.tasks.stages.settle import is_waiting_for_storage
 
 log = get_logger("tasks")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -11,8 +10,9 @@ from typing import TypeVar
 
 from forager.archive.record import ArchiveError
 from forager.db.database import Connection
+from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind
+from forager.errors import ErrorKind
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 from forager.settings import Settings
@@ -26,11 +26,7 @@ from forager.tasks.store import stages as store
 
 log = get_logger("tasks")
 
-# temporary errors; nothing else may delay a batch
-TROUBLE = (DatabaseUnavailable, DiskFull, ArchiveError)
-PAUSE = 0.5
 _HELD_FOR = timedelta(hours=1)
-PAUSE_WHEN_FULL = 5.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -136,34 +132,8 @@ def refusal(error: Exception) -> Cause:
 
 
 async def retry_until_stored(write: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Repeat an idempotent write until the database and the archive are available.
-
-    The wait is bounded from outside: without the database, the row of this worker is not renewed,
-    and the worker ends itself.
-    """
-    is_waiting = False
-    try:
-        while True:
-            try:
-                return await write()
-            except TROUBLE as error:
-                if not is_waiting:
-                    log.warning("cannot be written now, will try again", reason=error.message)
-                    _WAITING.append(error)
-                is_waiting = True
-                await asyncio.sleep(PAUSE_WHEN_FULL if isinstance(error, DiskFull) else PAUSE)
-    finally:
-        if is_waiting:
-            _WAITING.pop()
-
-
-# one entry for each write that waits for the database or the archive
-_WAITING: list[Exception] = []
-
-
-def is_waiting_for_storage() -> bool:
-    """Whether a write waits: its tasks are not stuck."""
-    return bool(_WAITING)
+    """Repeat an idempotent write until the database and the archive are available."""
+    return await retry_until_available(write, log, also=(ArchiveError,))
 
 
 def log_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:

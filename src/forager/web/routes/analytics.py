@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
-from forager.analytics.clickhouse import ClickHouseAway
+from forager.analytics.clickhouse import ClickHouseUnavailable
 from forager.analytics.sync import sync
 from forager.api.limits import Slots, analyse
 from forager.errors import InvalidInput, NotAllowed, NotFound
-from forager.products.audit import Audit, last_audit
+from forager.products.audit import last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, cached, new_router, page
@@ -28,7 +29,7 @@ async def show(visit: Operates) -> Page:
     found, trouble = None, None
     try:
         found = (await cached(visit, lambda: _found(visit, form))).answer
-    except (InvalidInput, NotFound, NotAllowed, ClickHouseAway) as error:
+    except (InvalidInput, NotFound, NotAllowed, ClickHouseUnavailable) as error:
         trouble = error
     return Page(
         "analytics.html",
@@ -43,7 +44,7 @@ async def show(visit: Operates) -> Page:
 
 
 @action(router, "/analytics/sync")
-async def copy_data(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
+async def copy_data(visit: Operates, form: Submitted) -> Done:
     with SYNCS.taken():
         try:
             async with asyncio.timeout(SYNC_SECONDS):
@@ -64,18 +65,14 @@ async def _found(visit: Visit, form: Form) -> Answer:
 
 @page(router, "/audit")
 async def show_audit(visit: Reads) -> Page:
-    return Page("audit.html", {"audit": await _last_audit(visit)})
+    audit = None
+    with suppress(NotFound):  # none was run yet
+        audit = await last_audit(visit.database)
+    return Page("audit.html", {"audit": audit})
 
 
 @action(router, "/audit")
-async def run_audit(visit: Operates, form: Submitted) -> Done:  # noqa: ARG001
+async def run_audit(visit: Operates, form: Submitted) -> Done:
     found = await visit.here.audit()
     checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
     return Done(f"{checks} completed: {findings}.", to="/audit")
-
-
-async def _last_audit(visit: Visit) -> Audit | None:
-    try:
-        return await last_audit(visit.database)
-    except NotFound:
-        return None

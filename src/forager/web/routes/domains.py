@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated
 from urllib.parse import quote
 
@@ -17,7 +16,6 @@ from forager.fetch.robots.gate import robots_report
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.selection import Selection
-from forager.tasks.task import parse_every
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, asked, cached, following, new_router, page
 from forager.web.visit import Administers, Operates
@@ -95,7 +93,7 @@ async def change(visit: Administers, form: Submitted, host: Host) -> Done:
 
 
 @action(router, "/domains/{host}/unblock")
-async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:  # noqa: ARG001
+async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:
     domain = await visit.here.domains.forget_slow_down(host)
     return Done("Slow-down reset.", to=_url(domain.domain_name))
 
@@ -110,17 +108,17 @@ async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
 @action(router, "/domains/{host}/hold")
 async def hold(visit: Operates, form: Submitted, host: Host) -> Done:
     domain: Domain = await visit.here.domains.get(host)
-    chosen, holds = Selection(domain=domain.domain_name), visit.here.holds
-    moves = {"pause": holds.pause, "stop": holds.stop, "resume": holds.resume}
-    move = moves.get(form.text("move"))
-    if move is None:
+    holds = visit.here.holds
+    moves = {
+        "pause": (holds.pause, "paused"),
+        "stop": (holds.stop, "stopped"),
+        "resume": (holds.resume, "resumed"),
+    }
+    if form.text("move") not in moves:
         raise InvalidInput(f"choose one of: {', '.join(moves)}")
-    await move(chosen)
-    states = {"pause": "paused", "stop": "stopped", "resume": "resumed"}
-    return Done(
-        f"Tasks of {domain.domain_name} {states[form.text('move')]}.",
-        to=_url(domain.domain_name),
-    )
+    move, state = moves[form.text("move")]
+    await move(Selection(domain=domain.domain_name))
+    return Done(f"Tasks of {domain.domain_name} {state}.", to=_url(domain.domain_name))
 
 
 def _changes(form: Form) -> DomainChanges:
@@ -129,10 +127,10 @@ def _changes(form: Form) -> DomainChanges:
         concurrency=form.number("concurrency", least=1, most=MAX_CONCURRENCY),
         active=form.checked("active"),
         per_proxy_only=form.checked("per_proxy_only"),
-        every=_interval(form, "every"),
+        every=form.interval("every"),
         adaptive=_maybe(form, "adaptive"),
-        shortest=_interval(form, "shortest"),
-        longest=_interval(form, "longest"),
+        shortest=form.interval("shortest"),
+        longest=form.interval("longest"),
         proxies=_maybe(form, "proxies"),
         allow_private=form.checked("allow_private"),
         currency=form.text("currency").upper() or None,
@@ -140,10 +138,6 @@ def _changes(form: Form) -> DomainChanges:
         render=parse_render(form.text("render")) if form.text("render") else None,
         render_urls=form.lines("render_urls"),
     )
-
-
-def _interval(form: Form, name: str) -> timedelta | None:
-    return parse_every(form.text(name)) if form.text(name) else None
 
 
 def _maybe(form: Form, name: str) -> bool | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from forager.jobs.workers import list_workers, running_jobs
 from forager.services.report import list_service_processes
 from forager.settings import config_file
-from forager.settings.shown import setting_words, shown_settings
+from forager.settings.loading import setting_words, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
@@ -35,7 +35,7 @@ async def overview(visit: Reads) -> Page:
             "overview": found,
             "rate": _rate(found, minutes),
             "backlog": _backlog(found),
-            "ticks": _ticks(minutes),
+            "ticks": [*(f"{duration(20 * minutes * part)} ago" for part in (3, 2, 1)), "now"],
             "names": _names(minutes),
             "range_name": RANGES[minutes],
             "ranges": [
@@ -46,10 +46,6 @@ async def overview(visit: Reads) -> Page:
             "most_errors": MOST_ERRORS,
         },
     )
-
-
-def _ticks(minutes: int) -> list[str]:
-    return [*(f"{duration(60 * minutes * part / 3)} ago" for part in (3, 2, 1)), "now"]
 
 
 def _names(minutes: int) -> list[str]:

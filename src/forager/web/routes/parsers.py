@@ -70,7 +70,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 
 
 @action(router, "/parsers/{name}/rollback")
-async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:  # noqa: ARG001
+async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:
     load_parsers(visit.here.settings.parser_modules)
     done = await roll_back(visit.database, name)
     return Done(f"{name} runs version {done.active_version} again.", to="/parsers")

@@ -136,7 +136,7 @@ async def image(
 
 
 @action(router, "/products/{product_id}/recrawl")
-async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:  # noqa: ARG001
+async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:
     details = await products.show_product(visit.database, str(product_id))
     if details.product.task_id is None:
         raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
@@ -280,8 +280,10 @@ def _ranges(
 
 
 def _shown(product: ProductRecord, name: FieldName) -> Shown:
-    said = product.evidence.get(name.value, {})
-    return Shown(name.value, _value(product, name), said.get("confidence"), said.get("origin"))
+    evidence = product.evidence.get(name.value, {})
+    return Shown(
+        name.value, _value(product, name), evidence.get("confidence"), evidence.get("origin")
+    )
 
 
 def _value(product: ProductRecord, name: FieldName) -> str | None:
@@ -342,7 +344,7 @@ async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
 
 
 @action(router, "/alerts/{rule_id}/delete")
-async def delete_alert(visit: Operates, form: Submitted, rule_id: ProductId) -> Done:  # noqa: ARG001
+async def delete_alert(visit: Operates, form: Submitted, rule_id: ProductId) -> Done:
     await alerts.delete_alert(visit.database, rule_id)
     return Done("Alert deleted.", to="/alerts")
 

@@ -29,7 +29,7 @@ from forager.documents.search.hit import preferred_language
 from forager.documents.sources import list_sources
 from forager.errors import InvalidInput, NotFound
 from forager.web.formats import highlighted
-from forager.web.page import Page, new_router, page
+from forager.web.page import Page, following, new_router, page
 from forager.web.responses import ShownResponse, shown_response
 from forager.web.visit import Reads, Visit
 
@@ -68,16 +68,14 @@ async def search(
             "sources": [each.id for each in known.items],
             "found": found,
             "hits": [
-                (hit, highlighted(hit.snippet, hit.highlights), _reading(hit))
+                (hit, highlighted(hit.snippet, hit.highlights), _reader_url(hit))
                 for hit in (found.items if found else [])
             ],
             "facets": _facets(found, filters) if found else [],
             "suggestion_url": _url(filters, q=found.suggestion)
             if found and found.suggestion
             else None,
-            "next_url": _url(filters, cursor=found.next_cursor)
-            if found and found.next_cursor
-            else None,
+            "next_url": following(visit, found.next_cursor) if found else None,
         },
     )
 
@@ -231,7 +229,7 @@ async def _found(
     return await search_sections(visit.database, request, visit.here.engine, visit.here.embedder)
 
 
-def _reading(hit: Hit) -> str:
+def _reader_url(hit: Hit) -> str:
     place = {"url": hit.url, "source": hit.source_id, "section": str(hit.section_id)}
     return f"/read?{urlencode(place)}#s-{hit.section_id}"
 

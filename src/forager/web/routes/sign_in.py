@@ -119,7 +119,7 @@ async def create_key(visit: Administers, form: Submitted) -> Page:
 
 
 @action(router, "/keys/{key_id}/revoke")
-async def revoke_key(visit: Administers, form: Submitted, key_id: str) -> Done:  # noqa: ARG001
+async def revoke_key(visit: Administers, form: Submitted, key_id: str) -> Done:
     key = await keys.revoke_key(visit.database, key_id)
     return Done(f"Key {key.name} revoked.", to="/keys")
 

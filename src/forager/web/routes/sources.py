@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from typing import Annotated
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from fastapi import Path, Query
 
@@ -19,7 +19,7 @@ from forager.errors import InvalidInput
 from forager.web.charts import Part
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
-from forager.web.page import Done, Page, action, cached, new_router, page
+from forager.web.page import Done, Page, action, cached, following, new_router, page
 from forager.web.visit import Operates, Reads
 
 router = new_router()
@@ -39,8 +39,8 @@ async def list_sources(visit: Reads, cursor: Cursor = None) -> Page:
     found = await sources.list_sources(
         visit.database, user_id=visit.caller.sees_only, cursor=cursor, limit=PAGE_SIZE
     )
-    more = f"/sources?{urlencode({'cursor': found.next_cursor})}" if found.next_cursor else None
-    return Page("sources.html", {"sources": found.items, "next_url": more})
+    next_url = following(visit, found.next_cursor)
+    return Page("sources.html", {"sources": found.items, "next_url": next_url})
 
 
 @page(router, "/sources/{source_id}")
@@ -55,9 +55,7 @@ async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page
             "source": source,
             "generations": found.items,
             "largest": max((each.pages for each in found.items), default=0),
-            "next_url": _url(source_id, f"?cursor={found.next_cursor}")
-            if found.next_cursor
-            else None,
+            "next_url": following(visit, found.next_cursor),
             "base": _url(source_id),
         },
     )
@@ -69,7 +67,6 @@ async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Curs
     found = await list_documents(
         visit.database, source_id, path=path, cursor=cursor, limit=PAGE_SIZE
     )
-    more = urlencode({"path": path, "cursor": found.next_cursor or ""})
     return Page(
         "source_pages.html",
         {
@@ -77,7 +74,7 @@ async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Curs
             "pages": found.items,
             "wanted": path,
             "base": _url(source_id),
-            "next_url": _url(source_id, f"/pages?{more}") if found.next_cursor else None,
+            "next_url": following(visit, found.next_cursor),
         },
     )
 
@@ -162,7 +159,7 @@ async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Do
 
 
 @action(router, "/sources/{source_id}/refresh")
-async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
+async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     source = await visit.here.source_of(visit.caller, source_id)
     asked = await start_refresh(visit.database, visit.here.settings, visit.caller, source)
     text = "started" if asked.created else "is already running"
@@ -193,7 +190,7 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
 
 
 @action(router, "/sources/{source_id}/delete")
-async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:  # noqa: ARG001
+async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
     await visit.here.source_of(visit.caller, source_id)
     await sources.delete_source(visit.database, source_id)
     return Done(f"{source_id} deleted.", to="/sources", leaves=True)
@@ -211,5 +208,5 @@ def _schedule(form: Form) -> Schedule:
     return parse_every(every) if every else Schedule()
 
 
-def _url(source_id: str, rest: str = "") -> str:
-    return f"/sources/{quote(source_id, safe='')}{rest}"
+def _url(source_id: str) -> str:
+    return f"/sources/{quote(source_id, safe='')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from forager.tasks.holds import Held
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled, TaskStats
-from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, SILENT_AFTER, parse_every
+from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, SILENT_AFTER
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
@@ -65,12 +66,15 @@ async def move(visit: Operates, form: Submitted) -> Done:
 @page(router, "/tasks/{task_id}")
 async def show(visit: Reads, task_id: TaskId) -> Page:
     report = await visit.here.tasks.report(str(task_id))
+    product_id = None
+    with suppress(NotFound):
+        product_id = await visit.database.run(find_product, report.task.url)
     return Page(
         "task.html",
         {
             "report": report,
             "task": report.task,
-            "product_id": await _product_of(visit, report.task.url),
+            "product_id": product_id,
             "priorities": PRIORITIES,
         },
     )
@@ -103,12 +107,12 @@ async def move_one(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
 
 @action(router, "/tasks/{task_id}/terms")
 async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
-    every = form.text("every")
+    every = form.interval("every")
     await visit.here.tasks.set_terms(
         only(task_id),
         priority=form.number("priority", least=0, most=9),
-        every=parse_every(every) if every else None,
-        default_every=not every,
+        every=every,
+        default_every=every is None,
     )
     return Done("Task saved.", to=f"/tasks/{task_id}")
 
@@ -184,13 +188,6 @@ def _is_silent(stats: TaskStats) -> bool:
     return stats.ticked_at is None or datetime.now(UTC) - stats.ticked_at > SILENT_AFTER
 
 
-async def _product_of(visit: Visit, url: str) -> int | None:
-    try:
-        return await visit.database.run(find_product, url)
-    except NotFound:
-        return None
-
-
 def chosen_by(form: Form) -> Selection:
     """The tasks that match the filters of the list."""
     return Selection(
@@ -241,10 +238,9 @@ async def track(visit: Operates, form: Submitted) -> Done:
 async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
     if form.checked("allow_private"):
         visit.caller.require(Scope.ADMIN)
-    every = form.text("every")
     return await visit.here.tasks.track(
         urls,
-        every=parse_every(every) if every else None,
+        every=form.interval("every"),
         priority=form.number("priority", least=0, most=9),
         allow_private=form.checked("allow_private"),
     )

@@ -10,7 +10,7 @@ from fastapi import Path
 
 from forager.errors import InvalidInput
 from forager.web.formats import counted, number
-from forager.web.forms import Form, Submitted
+from forager.web.forms import Submitted
 from forager.web.page import Done, Page, action, asked, following, new_router, page
 from forager.web.visit import Administers, Operates
 from forager.webhooks.delivery import message_content, send_test
@@ -118,7 +118,8 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
             await webhooks.disable(webhook_id)
             return Done("Webhook disabled.", to=to)
         case "retry":
-            done = await webhooks.retry(webhook_id, _messages(form))
+            message = form.number("message", least=1, most=2**63 - 1)
+            done = await webhooks.retry(webhook_id, None if message is None else [message])
             return Done(f"{counted(done, 'message')} sent again.", to=to)
         case "remove":
             removed = await webhooks.remove(webhook_id)
@@ -128,7 +129,7 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 
 
 @action(router, "/webhooks/{webhook_id}/test")
-async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:  # noqa: ARG001
+async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
     sent = await send_test(visit.database, visit.here.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
     text = (
@@ -140,15 +141,9 @@ async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 
 
 @action(router, "/webhooks/{webhook_id}/rotate")
-async def rotate(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Page:  # noqa: ARG001
+async def rotate(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Page:
     return _made(await visit.here.webhooks.rotate_secret(webhook_id))
 
 
 def _made(issued: Issued) -> Page:
     return Page("webhook_made.html", {"issued": issued})
-
-
-def _messages(form: Form) -> list[int] | None:
-    """One message, or all that failed or wait."""
-    message = form.number("message", least=1, most=2**63 - 1)
-    return None if message is None else [message]

@@ -1,1 +1,1 @@
-"""What a reader of the page sees: prices, stock, labels, crumbs and pictures in its elements."""
+"""Facts of the visible page: prices, availability, labels and brands in its elements."""

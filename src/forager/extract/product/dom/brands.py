@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Brands as the page shows them: labeled, in an element named so, linked, or in the title."""
+"""Visible brands: labeled, in an element with that name, linked, or in the title."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _NOT_BRAND = re.compile(
 _BEFORE_NAME = re.compile(
     r"^\W*(?:\d[\d.,]*\s*\W\s*)?(?:(?:buy|shop|acheter|comprar|kaufen)\s+)?", re.IGNORECASE
 )
-# things that are named after the brand that they fit
+# accessories are named after the brand of another product
 _ACCESSORY = re.compile(
     r"\b(?:compatible|replacement|spare|case|cover|strap|protector|hülle|ersatz\w*|coque|étui"
     r"|funda|carcasa|custodia|hoesje|pouzdro|etui|чехол)\b",
     re.IGNORECASE,
 )
-# of a brand
+# words of a brand
 _MAX_WORDS = 4
 _COUNT = re.compile(r"\s*\(\d{1,5}\)$")
 _COLON = re.compile(r"^[\s:：]+")

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""Codes that a visitor sees beside a label: SKU, manufacturer part number and GTIN."""
+"""Visible codes beside a label: SKU, manufacturer part number and GTIN."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _BETWEEN = re.compile(r"\s*[|;•·]\s*|,\s+|\n\s*(?=\w)")
 _SEPARATOR = re.compile(r"[|;•·,\n]")
 _PUNCTUATION = re.compile(r"[\W_]*")
 _MAX_TEXT = 100
-# a label with as many codes belongs to a list of products or variants
+# a label with this many codes belongs to a list of products or variants
 _MANY = 4
 _STRONG_TRUST, _WEAK_TRUST = 0.93, 0.74
 _FAR = 3_000
@@ -92,12 +92,12 @@ def code_facts(view: View) -> Iterator[Fact]:
 
 
 def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
-    """Known codes as the page writes them for people: 466/7999 for 4667999."""
+    """Known codes in their visible spelling: 466/7999 for 4667999."""
     keys = {code_key(code) for code in codes if len(code) > 4}
     for _, node, text in view.texts if keys else ():
         if not (text[-1].isdigit() and 5 < len(text) < 24 and text[0].isalnum()):
             continue
-        # one that is known in this spelling too needs no other
+        # a code that is known in this spelling needs no other
         if text not in codes and code_key(text) in keys and not _is_aside(node, view):
             yield Fact(FieldName.SKU, text, 0.93, "label:shown")
             return
@@ -124,7 +124,7 @@ def _next_text(texts: list[Text], at: int) -> str:
 
 
 def _may_have_label(text: str) -> bool:
-    """Most texts begin with no label, and hardly any part behind a separator does."""
+    """Whether a text may have a label, which few have: a cheap check."""
     start = text[:3].lower()
     return (
         start in _STARTS
@@ -135,7 +135,7 @@ def _may_have_label(text: str) -> bool:
 
 
 def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """The labels of a text that begin one of its parts, each with what follows it."""
+    """The labels at the start of the parts of a text, each with the text after it."""
     parts = _BETWEEN.split(text) if _SEPARATOR.search(text) else (text,)
     for part in parts:
         bare = part.lstrip(_EDGE).strip()

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""The price that a reader would name: scored by where it stands and what it is called."""
+"""The visible price: candidates are scored by their position and names."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class Candidate:
 
 
 def price_facts(view: View, *, known: bool) -> Iterator[Fact]:
-    """The best price, what it was before, and their currency.
+    """The best price, the list price, and their currency.
 
-    A price that the data of the page says is `known`, and worth no search through all texts.
+    If the price is `known` from the data of the page, not all texts are searched.
     """
     found = _candidates(view)
     if not known and not any(c.score >= 2 and not c.former for c in found):
@@ -110,7 +110,7 @@ def _facts(found: list[Candidate]) -> Iterator[Fact]:
     if not totals:
         return
     top = max(c.score for c in totals)
-    # of prices that stand equally well, the one that is read first
+    # of prices with about the same score, the first one
     best = min((c for c in totals if c.score > top - _TIE), key=lambda c: c.order)
     yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), f"dom:{_label(best)}")
     if best.currency:
@@ -150,7 +150,7 @@ def _label(candidate: Candidate) -> str:
 
 
 def _candidates(view: View) -> list[Candidate]:
-    """Those nearest to the heading: a page may have hundreds of prices of other products."""
+    """The candidates nearest to the heading: a page may have hundreds of other prices."""
     elements = view.elements.prices
     repeats = Counter(e.names for e in elements)
     nearest = sorted(elements, key=view.distance)[:_MAX_CANDIDATES]
@@ -236,7 +236,7 @@ def _judged(
 
 
 def _text_before(node: LexborNode) -> str:
-    """The end of the text beside an element: its label may stand in an element of its own."""
+    """The end of the text before an element: its label may be a separate element."""
     for each in (node, node.parent):
         beside = each.prev if each is not None else None
         while beside is not None:
@@ -248,7 +248,7 @@ def _text_before(node: LexborNode) -> str:
 
 # --- any text, where no element was named after a price ---------------------------------------
 
-# how far from the heading a price without a name is believed
+# elements before and after the heading in which a price without a name is accepted
 _BEFORE, _AFTER = 150, 1_200
 _NUMBER_ALONE = re.compile(r"\s*\d[\d.,'’\s]{0,15}\s*(?:[.,][-–—]{1,2})?\s*")
 _LOUD_STYLE = re.compile(r"bold|(?:[2-9]\d|1[89])\s?p[xt]|[2-9](?:\.\d+)?r?em")
@@ -282,7 +282,7 @@ def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[
 
 
 def _text_around(node: LexborNode, text: str) -> str:
-    """A number with what stands beside it, which may be its currency."""
+    """A number with the text beside it, which may be its currency."""
     above = node.parent
     around = " ".join(above.text(separator=" ")[:300].split()) if above is not None else ""
     at = around.find(text)

@@ -1,4 +1,4 @@
-"""Whether a reader could buy the product: words beside it, and the state of the button."""
+"""Visible availability: words beside the product, and the state of the buy button."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MAX_TEXT = 140
 _NEAR = 900
 _BELOW = 400
 _BOTH = 0.2
-# less than what a price alone says: it can be bought
+# less than the confidence that a price alone gives
 _OPTION_TRUST = 0.3
-# as many elements of one name are about variants or other products
+# more elements of one name are about variants or other products
 _MANY = 2
 _NO_WORDS = frozenset(["script", "style", "input", "option", "select", "meta", "link", "form"])
 _GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
@@ -43,22 +43,22 @@ def _word_facts(view: View) -> Iterator[Fact]:
     stocks = view.elements.stocks[:300]
     repeats = Counter(element.names for element in stocks)
     for element in stocks:
-        said = _said(element, view, repeated=repeats[element.names] > _MANY)
-        if said is not None:
-            meaning, confidence = said
+        stated = _stated(element, view, repeated=repeats[element.names] > _MANY)
+        if stated is not None:
+            meaning, confidence = stated
             best[meaning] = max(best.get(meaning, 0.0), confidence)
     buyable = _can_be_bought(view) or any(
         meaning not in _GONE and trust >= 0.6 for meaning, trust in best.items()
     )
     for meaning, confidence in best.items():
         if meaning in _GONE and confidence >= 0.7 and (_button_off(view) or not buyable):
-            # words and button agree, whatever the data of the page still says
+            # words and button agree, even if the data of the page does not
             confidence += _BOTH
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
 
 
 def text_stock_facts(view: View) -> Iterator[Fact]:
-    """Word that it is gone in any short text below the heading, where no element is named so."""
+    """A short text below the heading that says "sold out", where no element is named so."""
     start = view.heading.order if view.heading else 0
     if _can_be_bought(view):
         return
@@ -81,7 +81,7 @@ def _button_off(view: View) -> bool:
     return view.buy_button is not None and not view.buy_button.enabled
 
 
-def _said(element: Element, view: View, *, repeated: bool) -> tuple[Availability, float] | None:
+def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availability, float] | None:
     if element.node.tag in _NO_WORDS:
         return None
     text = " ".join(element.node.text(separator=" ")[:2000].split())
@@ -115,7 +115,7 @@ def _button_facts(view: View) -> Iterator[Fact]:
 
 
 def _says_gone(view: View) -> bool:
-    """A button near the heading that says that there is nothing to buy."""
+    """Whether a button near the heading says that the product is unavailable."""
     for element, text in view.buttons[:200]:
         near = view.distance(element) < _NEAR
         if near and text and len(text) < 50 and words_of(text) in _GONE:

@@ -1,4 +1,4 @@
-"""Where an element stands: in the middle of the page, or among things that are not its product."""
+"""The surroundings of an element: the product itself, or other parts of the page."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MAX_CLIMB = 60
 
 
 class Surroundings(NamedTuple):
-    """What the ancestors of an element are; each only gets worse on the way down."""
+    """Properties of the ancestors of an element; each is inherited."""
 
-    elsewhere: bool = False  # other products, the site's frame, other people's words
-    tile: bool = False  # something of which there are many, or a box over the page
+    elsewhere: bool = False  # other products, menus and footers, reviews
+    tile: bool = False  # one of many items, or a box over the page
     hidden: bool = False
     option: bool = False  # one of several variants, stores or ways of delivery
     struck: bool = False
@@ -63,7 +63,7 @@ _STRUCK_NAMES = re.compile(
 _STRUCK_TAGS = frozenset(map(tag_id, ["s", "del", "strike"]))
 _ELSEWHERE_TAGS = frozenset(map(tag_id, ["footer", "nav", "header", "noscript", "template"]))
 _LINK = tag_id("a")
-_TELLING_TAGS = frozenset([*_STRUCK_TAGS, *_ELSEWHERE_TAGS, _LINK])
+_RELEVANT_TAGS = frozenset([*_STRUCK_TAGS, *_ELSEWHERE_TAGS, _LINK])
 _NO_NAMES = (False, False, False, False, False)
 
 
@@ -79,12 +79,12 @@ def _named(names: str) -> tuple[bool, bool, bool, bool, bool]:
     )
 
 
-class Map:
-    """Remembers the surroundings of ancestors, which many elements share."""
+class SurroundingsMap:
+    """Cache of the surroundings of ancestors, which many elements share."""
 
     def __init__(self, headings: list[LexborNode]) -> None:
         self._known: dict[int, Surroundings] = {}
-        # what holds the heading is the product's place, whatever its author called it
+        # the elements around the heading contain the product, whatever their names
         self._central = {each.mem_id for node in headings for each in _ancestors(node)}
 
     def of(self, node: LexborNode) -> Surroundings:
@@ -106,7 +106,7 @@ class Map:
     def _step(self, node: LexborNode, above: Surroundings) -> Surroundings:
         attributes = node.attributes
         tag = node.tag_id
-        if not attributes and tag not in _TELLING_TAGS:
+        if not attributes and tag not in _RELEVANT_TAGS:
             return above
         names = attributes.get("class") or ""
         if identifier := attributes.get("id"):
@@ -115,7 +115,7 @@ class Map:
             _named(names[:400]) if names else _NO_NAMES
         )
         style = attributes.get("style")
-        if named == _NO_NAMES and not style and tag not in _TELLING_TAGS:
+        if named == _NO_NAMES and not style and tag not in _RELEVANT_TAGS:
             # most elements change nothing
             return above._replace(hidden=True) if "hidden" in attributes else above
         if node.mem_id in self._central:

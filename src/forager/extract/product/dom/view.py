@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - shops write in many alphabets, and some letters look alike
-"""The page as a reader meets it: its heading, its button to buy, and what surrounds elements."""
+"""The visible page: its heading, its buy button, and the surroundings of elements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from functools import cached_property, lru_cache
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.surroundings import Map
+from forager.extract.product.dom.surroundings import SurroundingsMap
 from forager.extract.product.elements import Element, Elements, Text, tag_id
 from forager.extract.product.page import ProductPage
+from forager.extract.product.wording import alike
 
 _BUY = re.compile(
     r"add (?:\w+ )?to (?:\w+ )?(?:cart|basket|bag|trolley|order)|buy (?:it )?now|buy this|\bbuy\b"
@@ -43,7 +44,7 @@ class BuyButton:
 
 @dataclass(frozen=True)
 class View:
-    """Shared by the readers of the DOM, so that each question is answered once."""
+    """Properties of the page that are shared by the readers of the DOM."""
 
     page: ProductPage
 
@@ -52,8 +53,8 @@ class View:
         return self.page.elements
 
     @cached_property
-    def surroundings(self) -> Map:
-        return Map([self.heading.node] if self.heading else [])
+    def surroundings(self) -> SurroundingsMap:
+        return SurroundingsMap([self.heading.node] if self.heading else [])
 
     @cached_property
     def heading(self) -> Element | None:
@@ -96,7 +97,7 @@ class View:
 
     @cached_property
     def buttons(self) -> list[tuple[Element, str]]:
-        """With what is written on them."""
+        """The buttons with their texts."""
         return [(element, control_text(element)) for element in self.elements.buttons[:300]]
 
     def _controls(self) -> list[tuple[Element, str]]:
@@ -107,7 +108,7 @@ class View:
         return sorted((*self.buttons, *named), key=lambda control: control[0].order)
 
     def distance(self, element: Element) -> int:
-        """Elements between this one and the heading; what stands before it counts double."""
+        """Elements between this one and the heading; elements before the heading count double."""
         if self.heading is None:
             return element.order
         gap = element.order - self.heading.order
@@ -137,8 +138,6 @@ def _is_in_menu(node: LexborNode) -> bool:
 
 
 def _likeness(node: LexborNode, title: str | None) -> float:
-    from forager.extract.product.wording import alike
-
     return alike(node.text(separator=" ")[:500], title)
 
 

@@ -1,1 +1,1 @@
-"""What a page's scripts know: the state that shops hand to their own JavaScript."""
+"""Facts in the scripts of a page: the state that shops pass to their JavaScript."""

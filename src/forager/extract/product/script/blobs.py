@@ -55,7 +55,7 @@ def _holds_any(text: str, words: Collection[str]) -> bool:
 
 
 def _assigned(text: str) -> Iterator[Any]:
-    """Values in a script. What was read once is not looked into again."""
+    """Values in a script; values inside of others are skipped."""
     end = tried = 0
     spent = 0
     found = False

@@ -1,10 +1,9 @@
-"""Objects in a page's scripts that describe the very product that the page is about."""
+"""The object in a page's scripts that describes its product."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
@@ -60,30 +59,25 @@ _NOT_KEY = re.compile(r"[\W_]+")
 Lowered = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    keys: Lowered
-    score: float
-
-
 def state_facts(page: ProductPage, known: Iterable[Fact]) -> Iterator[Fact]:
     """The facts of the object that is most surely the page's product."""
     skus = frozenset(str(fact.value) for fact in known if fact.field is FieldName.SKU)
-    best: _Found | None = None
+    best: Lowered | None = None
+    best_score = 0.0
     for blob in blobs_of(page, _marks(page, skus)):
         for keys in _objects(blob):
             score = _score(keys, page, skus)
-            if score >= _ACCEPTED and (best is None or score > best.score):
-                best = _Found(keys, score)
+            if score >= _ACCEPTED and score > best_score:
+                best, best_score = keys, score
     if best is not None:
-        yield from _facts(best, page)
+        yield from _facts(best, best_score, page)
 
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9]{4,}")
 
 
 def _marks(page: ProductPage, skus: frozenset[str]) -> set[str]:
-    """What a script that knows the product must hold: a code of it, or words of its name."""
+    """Texts of which a script with the product must have one: a code, or words of its name."""
     words = (w for title in page.titles[:2] for w in _PLAIN_WORD.findall(title))
     longest = sorted(set(words), key=len, reverse=True)[:2]
     # names in other scripts than the Latin may be escaped, so they cannot be looked for
@@ -147,9 +141,8 @@ def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:
     return score
 
 
-def _facts(found: _Found, page: ProductPage) -> Iterator[Fact]:
-    keys = found.keys
-    trust = min(0.78, 0.5 + 0.05 * found.score)
+def _facts(keys: Lowered, score: float, page: ProductPage) -> Iterator[Fact]:
+    trust = min(0.78, 0.5 + 0.05 * score)
     origin = "script:state"
     currency = _currency(keys, page)
     prices = _price_pair(keys, currency)
