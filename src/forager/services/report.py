@@ -16,7 +16,6 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.outages import TROUBLE
 from forager.errors import DatabaseUnavailable
-from forager.processes.identity import has_died
 from forager.services import store
 from forager.services.service import Service
 from forager.services.status import ProcessIdentity, ServiceProcess, ServiceStatus
@@ -67,14 +66,7 @@ async def run_services(
 
 async def list_service_processes(database: Database, settings: Settings) -> list[ServiceProcess]:
     rows = await database.run(store.select_processes, stale_after=settings.stale_after)
-    return [
-        replace(
-            row,
-            is_gone=row.is_gone or (row.process is not None and has_died(row.process)),
-            services=_STATUSES.validate_python(row.services),
-        )
-        for row in rows
-    ]
+    return [replace(row, services=_STATUSES.validate_python(row.services)) for row in rows]
 
 
 async def _write(
