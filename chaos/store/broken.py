@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
@@ -17,18 +18,18 @@ async def hold_nothing(connection: Connection, lease: Lease) -> AsyncCursor[Tupl
 
 
 async def insert_events_alone(
-    connection: Connection,
-    *,
-    kinds: Sequence[str],
-    product_ids: Sequence[int | None],
-    domain_ids: Sequence[int | None],
-    payloads: Sequence[str],
+    connection: Connection, events: Sequence[Any], *, payloads: list[str]
 ) -> None:
-    """Events that nobody will be told of."""
+    """Insert events without messages to webhooks."""
     await connection.execute(
         """
         INSERT INTO catalog_events (kind, product_id, domain_id, payload)
         SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::jsonb[])
         """,
-        (list(kinds), list(product_ids), list(domain_ids), list(payloads)),
+        (
+            [event.kind.value for event in events],
+            [event.product_id for event in events],
+            [event.domain_id for event in events],
+            payloads,
+        ),
     )
