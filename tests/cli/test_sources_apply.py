@@ -96,7 +96,10 @@ def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
         ("sources:\n- {name: a@b, url: https://a.example/}", "sources.0.name"),
         ("sources:\n- {name: a, url: 'mailto:x'}", "a: urls"),
         ("sources:\n- {name: a, url: https://a.example/, schedule: 5 5 5}", "cron"),
-        ("sources:\n- {name: a, url: https://a.example/, colour: red}", "colour"),
+        (
+            "sources:\n- {name: a, url: https://a.example/, schedual: 1d}",
+            "sources.0.schedual: unknown; did you mean schedule?",
+        ),
         ("sources:\n- &a {name: a, url: https://a.example/}\n- *a", "declared twice"),
         ("sources: !!python/object/apply:os.getcwd", "sources"),
         ("[" * 5000, "sources.yaml"),
