@@ -40,7 +40,9 @@ def shown(source: str) -> Any:
 
 
 def test_a_file_is_applied_once(file: Path) -> None:
-    assert forager("sources", "apply", "--dry-run").out.startswith("+ python@3.10 (create)")
+    plan = forager("sources", "apply", "--dry-run").out
+    assert plan.startswith("+ python@3.10 (create)")
+    assert "    schedule: every 86400 s\n" in plan
     refused = forager("sources", "apply")
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert forager("sources", "list", "--json").json["items"] == []

@@ -156,7 +156,9 @@ async def _plan(database: Database, settings: Settings, declared: DeclaredSource
     try:
         found = await sources.get_source(database, declared.source_id)
     except NotFound:
-        return Planned(Action.CREATE, declared, _values(_payload(declared, settings)))
+        schedule = [f"schedule: {_when(declared.refreshes())}"] if declared.schedule else []
+        values = _values(_payload(declared, settings))
+        return Planned(Action.CREATE, declared, [*values, *schedule])
     changes = _differences(found, declared, settings)
     if changes:
         return Planned(Action.CHANGE, declared, changes)

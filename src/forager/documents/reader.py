@@ -115,8 +115,11 @@ async def read_page(
                 # documents are immutable: these are its sections even after a publication
                 sections = (await reads.select_sections(connection, [found.id])).get(found.id, [])
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
+    place = f" in {source_id}" if source_id else ""
+    if generation is not None:
+        place = f" in generation {generation} of {source_id}"
     raise NotFound(
-        f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
+        f"there is no page {spellings[0]}{place}",
         hint=Hint("{} finds pages by their content.", action("search")),
     )
 
