@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -34,15 +34,11 @@ from forager.documents.export import (
     PageFormat,
     export_folder,
     export_parts,
+    find_source,
     job_export,
     open_export,
 )
-from forager.documents.search.store import (
-    SearchedGeneration,
-    select_published,
-    source_exists,
-)
-from forager.documents.sources import get_source
+from forager.documents.publication import no_such_source
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 from forager.jobs.lifecycle import FINISHED
@@ -146,15 +142,10 @@ async def pages_of(
     database: Database, settings: Settings, name: str, number: int | None
 ) -> PageExport:
     """The pages of a source, or of a job if no source has this name."""
-    try:
-        await get_source(database, name)
-    except NotFound:
-        if labeled := await database.run(select_published, name, None):
-            return await open_export(database, _only_version(name, labeled), number)
-        if not may_be_job_id(name):
-            raise
-    else:
-        return await open_export(database, name, number)
+    if (source := await find_source(database, name)) is not None:
+        return await open_export(database, source, number)
+    if not may_be_job_id(name):
+        raise no_such_source(name)
     try:
         job_id = await Queue(database, settings).resolve(name)
     except NotFound:
@@ -167,18 +158,11 @@ async def pages_of(
     return await job_export(database, job_id)
 
 
-def _only_version(name: str, versions: Sequence[SearchedGeneration]) -> str:
-    if len(versions) > 1:
-        known = ", ".join(sorted(each.source_id for each in versions))
-        raise InvalidInput(f"{name} has several versions: {known}", hint="Name one of them.")
-    return versions[0].source_id
-
-
 async def _job_of(here: CommandContext, name: str) -> UUID:
     try:
         return await Queue(here.database, here.settings).resolve(name)
     except (InvalidInput, NotFound):
-        if not await here.database.run(source_exists, name, None):
+        if await find_source(here.database, name) is None:
             raise
     raise InvalidInput(
         f"{name} is a source, and this format exports a job",
