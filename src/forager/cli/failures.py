@@ -45,7 +45,7 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         print(error, file=sys.stderr)
         return USAGE
     if isinstance(error, TyperException):
-        print_error(error.format_message(), _usage_hint(error))
+        print_error(error.format_message().replace("Value error, ", ""), _usage_hint(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         print_error("interrupted")

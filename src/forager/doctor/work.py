@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from forager.amounts import counted
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
@@ -40,7 +41,9 @@ async def check_workers(database: Database, settings: Settings) -> Check:
     unreachable = [w for w in found if not w.is_reachable]
     complaints = [w.note for w in found if w.note and w.is_reachable]
     living = Counter(w.role for w in found if w.is_reachable)
-    finding = f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {waiting} jobs waiting"
+    finding = (
+        f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {counted(waiting, 'job')} waiting"
+    )
     if complaints:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
     if unreachable:
@@ -125,7 +128,7 @@ async def check_stale_jobs(database: Database, settings: Settings) -> Check:
     if stale:
         return warn(
             "stale jobs",
-            f"{len(stale)} jobs of workers that died",
+            f"{counted(len(stale), 'job')} of workers that died",
             "Any worker takes them soon; at once: forager watchdog --once",
         )
     return ok("stale jobs", "none")
@@ -206,7 +209,8 @@ async def check_dead_letters(database: Database, _settings: Settings) -> Check:
     often = groups[0]
     return warn(
         "dead letters",
-        f"{number} tasks have failed permanently, most often at {often.domain}: {often.message}",
+        f"{counted(number, 'permanently failed task')}, most often at {often.domain}:"
+        f" {often.message}",
         "See forager dead-letters list, then retry or drop them.",
     )
 
@@ -235,7 +239,7 @@ async def check_rates(database: Database, settings: Settings) -> Check:
     )
     return warn(
         "success rates",
-        f"{len(degraded)} domains are parsed much worse than usual: {names}",
+        f"{counted(len(degraded), 'domain')} parsed much worse than usual: {names}",
         "See forager parsers rates --domain; the shop may have been redesigned.",
     )
 
@@ -247,7 +251,7 @@ async def check_alarms(database: Database, _settings: Settings) -> Check:
     names = ", ".join(f"{alarm.domain} ({alarm.reason})" for alarm in alarms[:NAMED])
     return warn(
         "domain alarms",
-        f"results of {len(alarms)} domains are held: {names}",
+        f"results of {counted(len(alarms), 'domain')} are held: {names}",
         "See forager domains alarms, then accept or discard them with forager domains resolve.",
     )
 
@@ -279,7 +283,7 @@ async def check_webhooks(database: Database, settings: Settings) -> Check:
         if webhook.is_active and webhook.rests_until is not None and webhook.rests_until > now
     ]
     waiting = sum(webhook.waiting for webhook in found)
-    finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    finding = f"{len(found)}, {counted(waiting, 'message')} waiting" if found else "none"
     mail = [webhook.url for webhook in found if webhook.is_active and webhook.is_mail]
     if mail and settings.smtp_url is None:
         return warn(

@@ -28,7 +28,7 @@ def words_of(event: EventRow) -> str:
         summary = ", ".join(f"{name}: {value}" for name, value in event.payload.items())
     elif event.payload.get("name"):
         summary = f"{event.payload['name']}: {summary}"
-    return on_one_line(summary)[:LONGEST]
+    return on_one_line(summary.replace("\N{NO-BREAK SPACE}", " "))[:LONGEST]
 
 
 EVENT_COLUMNS: Columns = {

@@ -17,6 +17,7 @@ from forager.amounts import parse_duration
 from forager.cli.options import Cursor, Limit, option
 from forager.cli.output import Columns, long_time, note, plain, say, show_table
 from forager.cli.running import CommandContext, answers, lists
+from forager.errors import InvalidInput
 
 app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
@@ -104,12 +105,18 @@ class QuotaOptions:
 async def set_quota(
     here: CommandContext,
     owner: Annotated[
-        UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
+        str, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
     ],
     quota: Annotated[Quota, QuotaOptions],
 ) -> object:
     """Set the quota of an owner; limits that are not given are removed."""
-    return {"user_id": owner, "quota": await quotas.set_quota(here.database, owner, quota)}
+    try:
+        user_id = UUID(owner)
+    except ValueError:
+        raise InvalidInput(
+            f"{owner[:40]!r} is not the ID of an owner", hint="`forager keys list` shows owners."
+        ) from None
+    return {"user_id": user_id, "quota": await quotas.set_quota(here.database, user_id, quota)}
 
 
 def _show(key: ApiKey, quota: Quota, usage: Usage) -> None:
