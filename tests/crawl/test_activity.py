@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from crawl.crawling import Crawls
-from forager.crawl.ledger import Ledger
+from forager.crawl.activity import Activity
+from forager.crawl.ledger import CrawlState, Ledger
 from forager.crawl.report import CrawlReport, CrawlWait, crawl_report, wait_from
 from forager.crawl.settlement import Outcome
+from forager.jobs.kinds import Stopped
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html
@@ -24,8 +26,13 @@ def test_a_crawl_without_pages_has_made_no_progress() -> None:
     assert ledger.percentage(None) == 99
 
 
-async def report_while_running(crawls: Crawls, url: str, **options: Any) -> CrawlReport:
-    """The first report of a running crawl that waits; the crawl is stopped then."""
+async def report_while_running(
+    crawls: Crawls, url: str, *, elapsed: float = 0.0, **options: Any
+) -> CrawlReport:
+    """The first report of a running crawl that waits; the crawl is stopped then.
+
+    If `elapsed` is given, the report after the crawl has written that it took so long.
+    """
     job_id = await crawls.ask(url, **options)
     running = asyncio.create_task(crawls.go_on(job_id))
     while True:
@@ -34,6 +41,11 @@ async def report_while_running(crawls: Crawls, url: str, **options: Any) -> Craw
             break
         await asyncio.sleep(0.05)
     assert crawls.context is not None
+    if elapsed:
+        unused: Any = None
+        activity = Activity(crawls.context, CrawlState(seconds=elapsed), unused, unused)
+        await activity.leave(Stopped())
+        report = await crawl_report(crawls.database, crawls.queue, job_id)
     crawls.context.ask_to_stop(StopCause.SHUTDOWN)
     await running
     return report
@@ -46,6 +58,12 @@ async def test_a_slow_host_is_named_while_nothing_is_committed(crawls: Crawls, s
     host = site.url.removeprefix("http://")
     assert report.wait.words.startswith(f"rate-limited by {host} (one request every 40 s), next")
     assert report.pace is not None
+
+
+async def test_time_without_commits_is_part_of_the_duration(crawls: Crawls, site: Site) -> None:
+    site.pages["/"] = html("Start", ["/a", "/b"])
+    report = await report_while_running(crawls, f"{site.url}/", delay=40.0, elapsed=1000.0)
+    assert report.seconds == 1000.0
 
 
 async def test_a_job_that_is_put_off_says_why_and_until_when(crawls: Crawls, site: Site) -> None:

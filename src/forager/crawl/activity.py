@@ -75,6 +75,7 @@ class Activity:
                 reason=wait.reason if wait else None,
                 seconds=wait.seconds if wait else None,
                 pace=pace,
+                elapsed=self._state.seconds,
             )
 
     def pace(self, now: float) -> float:

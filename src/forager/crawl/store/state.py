@@ -179,15 +179,25 @@ async def sum_failures(connection: Connection, job_ids: Sequence[UUID]) -> list[
 
 
 async def update_activity(
-    connection: Connection, lease: Lease, *, reason: str | None, seconds: float | None, pace: float
+    connection: Connection,
+    lease: Lease,
+    *,
+    reason: str | None,
+    seconds: float | None,
+    pace: float,
+    elapsed: float,
 ) -> None:
-    """Write what the crawl waits for; nothing if the lease belongs to another worker."""
+    """Write what the crawl waits for; nothing if the lease belongs to another worker.
+
+    Also its duration: a crawl that waits commits nothing, and may be killed.
+    """
     await connection.execute(
         """
         UPDATE crawl_states s
            SET waits_for = %(reason)s,
                waits_until = now() + %(seconds)s * interval '1 second',
                pace = %(pace)s,
+               seconds = greatest(s.seconds, %(elapsed)s),
                reported_at = now()
           FROM crawl_jobs j
          WHERE s.job_id = %(job_id)s AND j.id = s.job_id AND j.lease = %(lease)s
@@ -198,5 +208,6 @@ async def update_activity(
             "reason": reason,
             "seconds": seconds,
             "pace": pace,
+            "elapsed": elapsed,
         },
     )
