@@ -142,3 +142,11 @@ def test_what_extraction_took_apart_is_put_together_again() -> None:
     assert document is not None
     assert len(document.sections) > 5
     assert as_markdown(stored(document.sections)) == document.markdown.rstrip("\n") + "\n"
+
+
+async def test_the_generation_without_a_page_is_named(crawls: Crawls, database: Database) -> None:
+    await crawls.crawl({"a": "a"})
+    await crawls.crawl({"a": "a", "b": "b"})
+    assert (await read_page(database, BASE + "b", source_id=SOURCE, generation=2)).sections
+    with pytest.raises(NotFound, match=f"{BASE}b in generation 1 of {SOURCE}"):
+        await read_page(database, BASE + "b", source_id=SOURCE, generation=1)

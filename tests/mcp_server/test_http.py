@@ -38,6 +38,8 @@ async def test_tools_resources_and_prompts(connect: Connect, manual: Corpus, mod
         found = text_of(await client.call_tool("search_docs", {"query": "row locks"}))
         assert "https://manual.example/locks#part-1" in found
         assert found.startswith("Results 1-1 of 1.")
+        found = text_of(await client.call_tool("search_docs", {"query": "row locks zebra"}))
+        assert "   without: zebra" in found
         assert "source manual.example, generation 1, fetched 2026-03-01T12:00Z" in found
 
         [resource] = (await client.list_resources()).resources

@@ -28,6 +28,7 @@ def hit_lines(number: int, hit: Hit) -> str:
             f"   source {hit.source_id}, generation {hit.generation},"
             f" fetched {moment(hit.fetched_at)}, section_id {hit.section_id}",
             f"   {one_line(hit.snippet)}",
+            *([f"   without: {one_line(', '.join(hit.missing))}"] if hit.missing else []),
             *(f"   also: {one_line(each.heading)} {each.url}" for each in hit.sections),
         ]
     )
