@@ -34,6 +34,8 @@ from forager.settings import Settings
 DUMP = "database.dump"
 ARCHIVE = "archive"
 PRODUCTS = archiving.FOLDER
+# In the list of a dump: its workers do not work for the restored database.
+_WORKERS = re.compile(r" TABLE DATA \S+ workers ")
 # In the list of a dump: embeddings are computed again, and a server may lack pgvector.
 _VECTORS = re.compile(r" EXTENSION (- )?vector\b|\bsection_vectors(_idx)?\b")
 
@@ -159,13 +161,13 @@ def _load(settings: Settings, url: str, dump: Path) -> None:
     # an empty name is taken from the environment, like the rest
     arguments = ["--no-owner", "--exit-on-error", "--single-transaction", "--dbname="]
     with tempfile.NamedTemporaryFile("w", suffix=".list") as chosen:
-        if not has_pgvector(url):
-            contents = run_tool(settings, url, "pg_restore", "--list", str(dump))
-            chosen.writelines(
-                line for line in contents.splitlines(True) if not _VECTORS.search(line)
-            )
-            chosen.flush()
-            arguments.append(f"--use-list={chosen.name}")
+        contents = run_tool(settings, url, "pg_restore", "--list", str(dump)).splitlines(True)
+        left_out = [_WORKERS] if has_pgvector(url) else [_WORKERS, _VECTORS]
+        chosen.writelines(
+            line for line in contents if not any(each.search(line) for each in left_out)
+        )
+        chosen.flush()
+        arguments.append(f"--use-list={chosen.name}")
         run_tool(settings, url, "pg_restore", *arguments, str(dump))
 
 

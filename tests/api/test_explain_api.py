@@ -69,6 +69,7 @@ async def test_all_adapters_explain_a_url_alike(
         assert words in shown
     assert all(check["words"] in shown for check in found["outlook"]["checks"])
     assert shown.count(str(job_id)) == 2
+    assert shown.startswith("tracked as task")
 
 
 async def test_a_url_that_was_never_crawled_is_explained_without_a_scope(api: Api) -> None:
@@ -76,4 +77,16 @@ async def test_a_url_that_was_never_crawled_is_explained_without_a_scope(api: Ap
     assert (found["verdict"], found["job_id"], found["task"]) == ("never seen", None, None)
     assert found["history"] == []
     assert found["outlook"]["answer"] == "no"
+    checks = {check["name"]: check["words"] for check in found["outlook"]["checks"]}
+    assert "scope" not in checks
+    assert checks["budget"].startswith("no delay between requests"), "on this machine"
+
+
+async def test_a_tracked_url_is_explained_without_crawls_of_others(
+    api: Api, database: Database, queue: Queue
+) -> None:
+    await settled_crawl(database, queue)
+    await api.post("/api/v1/tasks", {"items": ["https://shop.example.org/lamp"]})
+    found = (await api.get("/api/v1/explain?url=https://shop.example.org/lamp")).json
+    assert (found["job_id"], found["words"]) == (None, "only its task visits it")
     assert "scope" not in [check["name"] for check in found["outlook"]["checks"]]

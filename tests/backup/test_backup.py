@@ -23,10 +23,12 @@ from forager import backup
 from forager.backup import copy_tree, restore, save
 from forager.db.database import Database, open_database
 from forager.db.embedded.binaries import find_binaries
+from forager.db.ids import new_id
 from forager.db.schema import SCHEMA_VERSION
 from forager.documents.store import embeddings
 from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
+from forager.jobs.workers import Registration
 from forager.processes.control import StopCause
 from forager.products.archiving import archive_folder
 from forager.secrets import Vault
@@ -105,6 +107,7 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     archived.write_bytes(b"the only copy")
     async with open_database(settings) as database:
         job_id = await paused_crawl(Crawls(database, settings), site)
+        await Registration(database, new_id(), capacity=1).renew()
         # while the server runs, as it does in an installation that works
         saved = await asyncio.to_thread(db, old, "backup", kept)
         again = orjson.loads(await asyncio.to_thread(db, old, "backup", kept, "--json"))
@@ -133,6 +136,8 @@ async def test_a_restored_home_goes_on_where_the_saved_one_was(site: Site, tmp_p
     assert checked["ok"]
     well = {item["name"]: item["level"] for item in checked["items"]}
     assert (well["archive"], well["schema"]) == ("ok", "ok")
+    findings = {item["name"]: item["finding"] for item in checked["items"]}
+    assert findings["workers"].startswith("0 for jobs, 0 for tasks"), "the dump had one"
     before = site.hits
     site.release()
     await asyncio.to_thread(typed, new, FORAGER, "resume", str(job_id))

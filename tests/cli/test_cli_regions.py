@@ -15,6 +15,7 @@ from forager.fetch.domains.service import DomainChanges, Domains
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.workers import list_workers
+from forager.settings import Settings
 from support.cli import FORAGER, forager
 from support.waiting import LIMIT, eventually
 
@@ -37,16 +38,16 @@ def test_a_region_has_a_short_name() -> None:
     assert "--region" in refused.err
 
 
-async def test_a_worker_says_where_it_is(database: Database) -> None:
+async def test_a_worker_says_where_it_is(database: Database, settings: Settings) -> None:
     with working("--region", "eu", "--no-tasks"):
-        found = await eventually(partial(list_workers, database))
+        found = await eventually(partial(list_workers, database, settings))
         assert [worker.region for worker in found] == ["eu"]
         listed = await asyncio.to_thread(forager, "jobs", "workers", "--json")
         assert [worker["region"] for worker in listed.json["items"]] == ["eu"]
 
 
 async def test_a_crawl_in_the_foreground_is_left_to_its_region(
-    database: Database, queue: Queue
+    database: Database, settings: Settings, queue: Queue
 ) -> None:
     await Domains(database).add("docs.example", DomainChanges(region="eu"))
     process = subprocess.Popen(
@@ -62,7 +63,7 @@ async def test_a_crawl_in_the_foreground_is_left_to_its_region(
             said = await asyncio.to_thread(process.stderr.readline)
             assert "assigned to the region eu" in said
             # the foreground looks for its job too, and must not get it
-            await eventually(partial(list_workers, database))
+            await eventually(partial(list_workers, database, settings))
         (job,) = (await queue.list_jobs()).items
         assert (job.status, job.region) == (Status.PENDING, "eu")
     finally:

@@ -31,6 +31,11 @@ async def test_max_pages_is_exact(crawls: Crawls, chain: Site, most: int) -> Non
     assert crawled.ledger["discovered"] == most + len(crawled.pending)
 
 
+async def test_a_crawl_that_its_quota_ends_says_so(crawls: Crawls, chain: Site) -> None:
+    crawled = await crawls.run(f"{chain.url}/", granted_pages=2, max_pages=7)
+    assert (crawled.ledger["fetched"], crawled.job.stop_reason) == (2, "page quota")
+
+
 async def test_a_limit_that_is_not_reached_changes_nothing(crawls: Crawls, chain: Site) -> None:
     crawled = await crawls.run(
         f"{chain.url}/", max_pages=10_000, max_time=10_000, max_bytes=2**40, max_depth=100

@@ -12,7 +12,7 @@ from forager.doctor import work
 from forager.doctor.archive import check_storage
 from forager.doctor.check import Check, Level
 from forager.fetch.proxies.service import Proxies, parse_address
-from forager.jobs.workers import Registration
+from forager.jobs.workers import Registration, list_workers
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
@@ -49,7 +49,17 @@ async def test_workers_are_counted_by_what_they_do(tasks: Tasks) -> None:
     await enter(database, "jobs")
     assert (await work.check_workers(database, settings)).level is Level.OK
     await tasks.silence()
-    assert_warns(await work.check_workers(database, settings), "unreachable")
+    assert_warns(await work.check_workers(database, settings), "0 for jobs", "unreachable")
+    assert [each.state for each in await list_workers(database, settings)] == ["unreachable"] * 2
+
+
+async def test_a_killed_worker_of_this_machine_is_unreachable_at_once(tasks: Tasks) -> None:
+    await enter(tasks.database, "jobs")
+    await enter(tasks.database, "tasks")
+    await tasks.sql("UPDATE workers SET process = process || '0' WHERE role = 'jobs'")
+    found = await list_workers(tasks.database, tasks.settings)
+    assert [each.state for each in found] == ["unreachable", "running"]
+    assert_warns(await work.check_workers(tasks.database, tasks.settings), "0 for jobs, 1 for")
 
 
 async def test_tasks_that_are_late_want_a_scheduler_and_a_worker(tasks: Tasks) -> None:

@@ -299,6 +299,13 @@ def test_stock_of_an_option_is_not_the_stock_of_the_product(markup: str) -> None
         assert product.availability is Availability.IN_STOCK, data
 
 
+@pytest.mark.parametrize("text", ["0 left", "Only 0 left", "0 left in stock", "0 available"])
+def test_a_price_does_not_make_a_product_without_stock_available(text: str) -> None:
+    body = f"<main><h1>Copper kettle</h1><p class='price'>£59.00</p><p class='stock'>{text}</p>"
+    product = product_of(linked("{}", f"{body}</main>"))
+    assert product.availability is Availability.OUT_OF_STOCK
+
+
 def test_words_and_a_disabled_button_overrule_the_data() -> None:
     markup = "<p class='stock'>Out of stock</p><button disabled>Add to basket</button>"
     product = product_of(linked(DATA, f"<main><h1>Copper kettle</h1>{markup}</main>"))

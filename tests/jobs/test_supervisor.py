@@ -371,7 +371,10 @@ async def test_a_worker_of_another_schema_version_claims_nothing_and_says_why(
 
             async def note() -> str | None:
                 async with shop.database.connection() as connection:
-                    return next((w.note for w in await workers.select_workers(connection)), None)
+                    return next(
+                        (w.note for w in await workers.select_workers(connection, stale_after=60)),
+                        None,
+                    )
 
             assert "claims nothing: the database has schema 9999" in str(await eventually(note))
             await supervisor.run_once()

@@ -42,7 +42,7 @@ async def test_how_things_stand(gauges: Gauges, database: Database, settings: Se
     assert found["forager_queue_oldest_seconds", ("jobs",), ""] >= 90
     assert found["forager_queue_oldest_seconds", ("tasks",), ""] == 0
     assert found["forager_workers", ("tasks", "alive"), ""] == 1
-    assert found["forager_workers", ("jobs", "silent"), ""] == 1
+    assert found["forager_workers", ("jobs", "unreachable"), ""] == 1
     assert found["forager_workers", ("jobs", "alive"), ""] == 0
     assert found["forager_database_connections", ("limit",), ""] > 0
 

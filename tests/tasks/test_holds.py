@@ -185,7 +185,13 @@ async def test_why_a_task_does_not_run(database: Database, tasks: Tasks, holds: 
     assert "budget" in await why(tasks, pending)
     assert "being downloaded" in await why(tasks, of_each["crawling"])
     assert "being parsed" in await why(tasks, of_each["parsing"])
-    assert "next visit" in await why(tasks, of_each["completed"])
+    assert (await why(tasks, of_each["completed"])).endswith("next visit")
+    await execute(
+        database,
+        "UPDATE crawl_tasks SET completed_at = now(), next_crawl_at = now() + interval '6 hours'"
+        " WHERE status = 'completed'",
+    )
+    assert "sooner: its price changed" in await why(tasks, of_each["completed"])
     assert "recrawl" in await why(tasks, of_each["failed"])
     assert "workers" in await why(tasks, of_each["queued"])
     await execute(database, "UPDATE domains SET blocked_until = now() + interval '1 hour'")

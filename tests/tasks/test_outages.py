@@ -11,9 +11,11 @@ from forager.db.ids import new_id
 from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Product
 from forager.parsers.pattern import GENERIC_VERSION
+from forager.products.service import list_products
 from forager.settings import Settings
 from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
 from forager.tasks.causes import Cause
+from forager.tasks.service import Tasks as TaskService
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
 from forager.tasks.stages.settle import settle
 from products.product_shop import Shop, lamp
@@ -43,9 +45,14 @@ class Market:
         return ids
 
     async def visit(
-        self, ids: Sequence[int], status: int | None = 404, kind: ErrorKind = ErrorKind.HTTP_CLIENT
+        self,
+        ids: Sequence[int],
+        status: int | None = 404,
+        kind: ErrorKind = ErrorKind.HTTP_CLIENT,
+        *,
+        outcome: Outcome = Outcome.FAILED,
     ) -> list[Outcome]:
-        """Visits whose last retry ended like this, in one commit."""
+        """Visits without retries that ended like this, in one commit."""
         await self.tasks.sql(
             "UPDATE crawl_tasks SET status = 'crawling', worker_id = %s WHERE id = ANY(%s)",
             WORKER.worker_id,
@@ -56,7 +63,7 @@ class Market:
             Attempt(
                 task=await self.held(id_),
                 outcome=Outcome.OK if ok
-                else Outcome.HELD if kind is ErrorKind.BLOCKED else Outcome.FAILED,
+                else Outcome.HELD if kind is ErrorKind.BLOCKED else outcome,
                 cause=None if ok else Cause(kind, f"answered {status}"),
                 http_status=status,
             )
@@ -74,7 +81,7 @@ class Market:
         lease, domain_id, url, url_hash, version = rows[0]
         return HeldTask(
             id=task_id, lease=lease, domain_id=domain_id, url=url, url_hash=url_hash,
-            retry_count=3, max_retries=3, etag=None, last_modified=None, parser_version=version,
+            retry_count=0, max_retries=0, etag=None, last_modified=None, parser_version=version,
             segment=None, segment_offset=None, segment_length=None, domain_name=self.shop.host,
             use_proxies=None, allow_private=True,
         )  # fmt: skip
@@ -131,6 +138,8 @@ async def test_a_page_that_never_existed_is_a_dead_letter_at_once(market: Market
 async def test_discontinued_needs_several_visits_over_time(market: Market) -> None:
     [task] = await market.open(1)
     assert await market.visit([task]) == [Outcome.MISSED]
+    [listed] = (await list_products(market.tasks.database)).items
+    assert listed.failing_since is not None, "it is shown, before it is discontinued"
     await market.later(hours=2)
     # something else in between starts the count again
     await market.visit([task], 500, ErrorKind.HTTP_SERVER)
@@ -163,6 +172,24 @@ async def test_a_domain_whose_pages_are_all_gone_holds_its_results(market: Marke
     await market.visit(ids, 200)
     assert await list_alarms(market.tasks.database) == []
     assert await market.events() == ["domain.alarm", "domain.recovered"]
+
+
+async def test_first_attempts_raise_the_alarm_and_its_decision_applies_to_all_missing_pages(
+    market: Market,
+) -> None:
+    ids = await market.open(14)
+    assert set(await market.visit(ids[:9], outcome=Outcome.RETRY)) == {Outcome.RETRY}
+    assert await list_alarms(market.tasks.database) == []
+    assert set(await market.visit(ids[9:12], outcome=Outcome.RETRY)) == {Outcome.HELD}
+    await market.tasks.sql("UPDATE crawl_tasks SET scheduled_at = now() - interval '1 minute'")
+    await market.tasks.sql("UPDATE task_control SET ticked_at = now()")
+    report = await TaskService(market.tasks.database, market.settings).report(str(ids[0]))
+    assert report.task.domain_alarm == "gone"
+    assert "Forager has paused its domain (alarm: gone)" in str(report.why)
+    assert await decide_alarm(market.tasks.database, market.shop.host, Decision.ACCEPT) == 12
+    found = [await market.availability(id_) for id_ in ids]
+    assert found == ["discontinued"] * 12 + ["in_stock"] * 2
+    assert await market.tasks.sql("SELECT blocked_until FROM domains") == [(None,)]
 
 
 @pytest.mark.parametrize("decision", Decision)

@@ -141,7 +141,7 @@ class Engine:
     def _limit_reached(self) -> str | None:
         options, ledger = self._options, self._state.ledger
         if options.page_limit is not None and ledger.listed >= options.page_limit:
-            return "max pages"
+            return "max pages" if options.page_limit == options.max_pages else "page quota"
         fetched = ledger.bytes_fetched + self._bytes_waiting()
         if options.max_bytes is not None and fetched >= options.max_bytes:
             return "max bytes"

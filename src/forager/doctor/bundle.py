@@ -73,7 +73,7 @@ async def _of_database(database: Database, settings: Settings) -> dict[str, Any]
     failed = await Queue(database, settings).list_jobs(statuses=[Status.FAILED], limit=FAILED_JOBS)
     groups = await group_errors(database, error_filter(), limit=ERROR_GROUPS)
     return {
-        "workers": [asdict(worker) for worker in await list_workers(database)],
+        "workers": [asdict(worker) for worker in await list_workers(database, settings)],
         "services": [asdict(each) for each in await list_service_processes(database, settings)],
         "failed_jobs": [
             {

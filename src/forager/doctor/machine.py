@@ -25,7 +25,7 @@ from forager.archive.storage import local_folder
 from forager.db.database import Database
 from forager.doctor.check import Check, fail, ok, warn
 from forager.extract.hosts import is_loopback
-from forager.jobs import workers
+from forager.jobs.workers import list_workers
 from forager.listening import listening_addresses
 from forager.permissions import is_open_to_others
 from forager.settings import Settings
@@ -132,9 +132,9 @@ LOOKED_AT = 1000
 NAMED = 3
 
 
-async def check_versions(database: Database, _settings: Settings) -> Check:
-    found = await database.run(workers.select_workers)
-    others = sorted({worker.version for worker in found} - {__version__})
+async def check_versions(database: Database, settings: Settings) -> Check:
+    found = await list_workers(database, settings)
+    others = sorted({worker.version for worker in found if worker.is_reachable} - {__version__})
     if others:
         return warn(
             "versions",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from forager.db.database import Database
@@ -14,7 +14,6 @@ from forager.fetch.proxies.service import Proxies
 from forager.jobs import workers
 from forager.jobs.lifecycle import Status
 from forager.jobs.store import failed_runs, reads
-from forager.jobs.workers import Worker
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
@@ -36,16 +35,16 @@ START_ONE = "Start one: forager worker, or forager up."
 
 async def check_workers(database: Database, settings: Settings) -> Check:
     async with database.connection() as connection:
-        found = await workers.select_workers(connection)
+        found = await workers.select_workers(connection, stale_after=settings.stale_after)
         waiting = dict(await reads.count_jobs(connection)).get(Status.PENDING, 0)
-    silent = _silent(found, settings)
-    complaints = [w.note for w in found if w.note]
-    living = Counter(w.role for w in found if w not in silent)
+    unreachable = [w for w in found if not w.is_reachable]
+    complaints = [w.note for w in found if w.note and w.is_reachable]
+    living = Counter(w.role for w in found if w.is_reachable)
     finding = f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {waiting} jobs waiting"
     if complaints:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
-    if silent:
-        names = ", ".join(f"{w.host} (pid {w.pid})" for w in silent[:3])
+    if unreachable:
+        names = ", ".join(f"{w.host} (pid {w.pid})" for w in unreachable[:3])
         return warn("workers", f"{finding}; unreachable: {names}", "Start that worker again.")
     if waiting and not living[JOBS]:
         return warn("workers", finding, START_ONE)
@@ -90,7 +89,7 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
         overdue, _ = await find(connection, "tasks_overdue", examples=0, late=late)
         causes = await doctor_store.select_late_causes(connection, late=late)
         ticked_at = await select_ticked_at(connection)
-        found = await workers.select_workers(connection)
+        found = await workers.select_workers(connection, stale_after=settings.stale_after)
     if not overdue:
         return ok("tasks", "none is late")
     finding = f"{overdue} have been due for more than {late:g} s"
@@ -101,8 +100,7 @@ async def check_tasks(database: Database, settings: Settings) -> Check:
             f"{finding}, and no scheduler has looked {since}",
             "Start one: forager scheduler, or forager up.",
         )
-    silent = _silent(found, settings)
-    if not any(w.role == TASKS and w not in silent for w in found):
+    if not any(w.role == TASKS and w.is_reachable for w in found):
         return warn("tasks", f"{finding}, and no worker for tasks runs", START_ONE)
     if causes.get("free"):
         return warn(
@@ -189,11 +187,6 @@ async def check_renderers(database: Database, settings: Settings) -> Check:
         " for a worker that renders",
         f"Start one where a browser is installed: forager worker --render. {INSTALL}",
     )
-
-
-def _silent(found: Sequence[Worker], settings: Settings) -> list[Worker]:
-    limit = timedelta(seconds=settings.stale_after)
-    return [worker for worker in found if _age(worker.last_seen) > limit]
 
 
 def _age(time: datetime) -> timedelta:

@@ -21,7 +21,8 @@ from forager.jobs.job import Job, JobEvent
 from forager.jobs.queue import Queue
 from forager.jobs.store import leases, reads
 from forager.logs import get_logger
-from forager.processes.identity import process_name
+from forager.processes.identity import has_died, process_name
+from forager.settings import Settings
 
 # running jobs that are listed at most
 MAX_RUNNING = 1000
@@ -42,6 +43,10 @@ class Worker:
     # whether it has a browser
     renders: bool
     note: str | None
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.state != "unreachable"
 
 
 async def register(
@@ -101,14 +106,19 @@ async def unregister(connection: Connection, worker_id: UUID) -> None:
     await connection.execute("DELETE FROM workers WHERE id = %s", (worker_id,))
 
 
-async def select_workers(connection: Connection) -> list[Worker]:
+async def select_workers(connection: Connection, *, stale_after: float) -> list[Worker]:
+    """Workers and their states: unreachable without a recent heartbeat, or if killed here."""
+    named = await connection.execute("SELECT id, process FROM workers WHERE process IS NOT NULL")
     return await Rows(connection, Worker).all(
         """
-        SELECT id, host, pid, version, capacity, started_at, last_seen, state,
+        SELECT id, host, pid, version, capacity, started_at, last_seen,
+               CASE WHEN id = ANY(%s) OR last_seen < now() - %s * interval '1 second'
+                    THEN 'unreachable' ELSE state END AS state,
                role, region, renders, note
           FROM workers
          ORDER BY started_at
-        """
+        """,
+        ([id_ for id_, process in await named.fetchall() if has_died(process)], stale_after),
     )
 
 
@@ -173,9 +183,9 @@ async def job_report(database: Database, queue: Queue, job_id: UUID) -> JobRepor
     return JobReport(job, saved.processed, saved.pending, saved.data, events)
 
 
-async def list_workers(database: Database) -> list[Worker]:
-    """Workers that are, or lately were, there."""
-    return await database.run(select_workers)
+async def list_workers(database: Database, settings: Settings) -> list[Worker]:
+    """Workers that are or recently were active."""
+    return await database.run(select_workers, stale_after=settings.stale_after)
 
 
 log = get_logger("supervisor")

@@ -178,7 +178,7 @@ GAUGES = (
         "Workers by role, and whether their heartbeat is current.",
         store.WORKERS,
         ("role", "state"),
-        tuple((role, state) for role in ("jobs", "tasks") for state in ("alive", "silent")),
+        tuple((role, state) for role in ("jobs", "tasks") for state in ("alive", "unreachable")),
     ),
     _gauge(
         "forager_services",

@@ -113,7 +113,7 @@ PENDING_URLS: LiteralString = """
 """
 WORKERS: LiteralString = """
     SELECT role, CASE WHEN last_seen < now() - %(stale_after)s * interval '1 second'
-                      THEN 'silent' ELSE 'alive' END AS state, count(*)
+                      THEN 'unreachable' ELSE 'alive' END AS state, count(*)
       FROM workers GROUP BY 1, 2
 """
 DEAD_LETTERS: LiteralString = (

@@ -35,6 +35,8 @@ class ListedProduct:
     updated_at: datetime
     last_seen_at: datetime
     price_changed_at: datetime | None
+    # since when visits of its page fail after all retries
+    failing_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class ProductRecord:
     task_status: str | None
     task_hold: str | None
     task_error: str | None
+    failing_since: datetime | None
     crawl_frequency: timedelta | None
     next_crawl_at: datetime | None
 

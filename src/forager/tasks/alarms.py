@@ -17,6 +17,7 @@ from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Availability
 from forager.fetch.budgets.store import block_domain
 from forager.fetch.domains.service import domain_name
+from forager.fetch.domains.store import forget_slow_down
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
@@ -51,7 +52,7 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
     """Count the outcomes of visits, raise and end alarms; results under an alarm become held."""
     by_domain: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        if attempt.outcome in _VISITED:
+        if attempt.outcome in _VISITED or _is_gone(attempt):
             by_domain[attempt.task.domain_id].append(attempt)
     suspicious = [id_ for id_, group in by_domain.items() if any(map(_is_suspicious, group))]
     known = await store.lock_health(connection, sorted(by_domain), create=suspicious)
@@ -69,9 +70,10 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
 
 
 def _is_gone(attempt: Attempt) -> bool:
-    """Whether a known page does not exist any more."""
+    """Whether a known page does not exist any more, before or after its retries."""
     known = attempt.task.parser_version is not None
-    return known and attempt.outcome is Outcome.FAILED and attempt.http_status in GONE
+    failed = attempt.outcome in (Outcome.FAILED, Outcome.RETRY)
+    return known and failed and attempt.http_status in GONE
 
 
 def _is_blocked(attempt: Attempt) -> bool:
@@ -88,6 +90,8 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
             health = replace(health, blocked_in_a_row=health.blocked_in_a_row + 1)
             continue
         gone = _is_gone(visit)
+        if gone and visit.task.retry_count:
+            continue  # the first attempt of the visit has counted
         share = health.gone_share * DECAY + (1 - DECAY) * gone
         counted = 0 if share < NEAR_ZERO else health.visits + 1
         blocked = health.blocked_in_a_row if visit.http_status is None else 0
@@ -207,13 +211,14 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         [health] = await store.lock_health(connection, [alarms[0].domain_id], create=[])
         accepted = decision is Decision.ACCEPT
         task_ids = await store.select_held_tasks(
-            connection, health.domain_id, gone=accepted and health.alarm == "gone"
+            connection, health.domain_id, gone=health.alarm == "gone"
         )
         if accepted and health.alarm == "gone":
             await withdraw(connection, task_ids)
         else:
             await store.visit_now(connection, task_ids)
         await store.update_health(connection, DomainHealth(health.domain_id, accepted=accepted))
+        await forget_slow_down(connection, name)
         payload = {"reason": health.alarm, "decision": decision.value, "tasks": len(task_ids)}
         event = NewEvent(EventKind.DOMAIN_RECOVERED, None, health.domain_id, payload)
         await record_events(connection, [event])

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
 
-from forager.extract.hosts import is_loopback
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
+from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.budgets.exchange import PAIR_DELAY
 
 LOOK_AHEAD = 2.0
@@ -86,7 +85,6 @@ def _lanes(load: DomainLoad, pace: Pace) -> int:
 
 
 def _delay(load: DomainLoad, robots_delay: float, *, per_pair: bool) -> float:
-    default = 0.0 if is_loopback(load.name) else DEFAULT_DELAY
-    own = default if load.delay is None else load.delay
+    own = default_delay(load.name) if load.delay is None else load.delay
     delay = max(own, robots_delay) + load.slow_delay
     return max(delay, PAIR_DELAY if per_pair else FASTEST)

@@ -34,11 +34,15 @@ def next_interval(
     adaptive = settings.adaptive_schedule if task.adaptive is None else task.adaptive
     if not adaptive:
         soon = settings.revisit_changed and price_changed
-        return (max(base / 4, min(base, SOONEST)) if soon else base), None
+        return (interval_after_change(base) if soon else base), None
     shortest, longest = _bounds(task, settings)
     adapted = _adapt(task.adapted_frequency or base, price_changed)
     interval = min(max(adapted, shortest), longest)
     return interval, interval
+
+
+def interval_after_change(base: timedelta) -> timedelta:
+    return max(base / 4, min(base, SOONEST))
 
 
 def _adapt(interval: timedelta, price_changed: bool | None) -> timedelta:

@@ -164,11 +164,12 @@ class Tasks:
             )
             attempts = await select_attempts(connection, task.id, ATTEMPTS_SHOWN)
         asked = task.adapted_frequency or task.crawl_frequency or around.domain_frequency
+        every = asked or timedelta(seconds=self._settings.recrawl_every)
         return TaskReport(
             task=task,
-            every=asked or timedelta(seconds=self._settings.recrawl_every),
+            every=every,
             next_at=_next_at(task),
-            why=why_not_now(task, around),
+            why=why_not_now(task, around, every),
             attempts=attempts,
         )
 

@@ -61,6 +61,7 @@ class Task:
     updated_at: datetime
     domain_hold: Hold | None = None
     all_hold: Hold | None = None
+    domain_alarm: str | None = None
 
     @property
     def held_by(self) -> str | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from forager.hints import Action, Hint, action
 from forager.tasks.lifecycle import TaskStatus
+from forager.tasks.schedule import interval_after_change
 from forager.tasks.store.reads import Surroundings
 from forager.tasks.task import Hold, Task, is_silent
 
@@ -17,8 +20,8 @@ _WITH_WORKERS = {
 }
 
 
-def why_not_now(task: Task, around: Surroundings) -> str | Hint:
-    """One line; reasons that a user can fix come first."""
+def why_not_now(task: Task, around: Surroundings, every: timedelta) -> str | Hint:
+    """One line; reasons that a user can fix come first. `every`: its interval."""
     if task.status in (TaskStatus.CRAWLING, TaskStatus.PARSING):
         return _WITH_WORKERS[task.status]
     if task.status is TaskStatus.FAILED:
@@ -29,7 +32,7 @@ def why_not_now(task: Task, around: Surroundings) -> str | Hint:
     if not around.is_active:
         return Hint("its domain is disabled: {}", action("domains enable", task.domain))
     if task.status is TaskStatus.COMPLETED:
-        return "done; waits for its next visit"
+        return "done; waits for its next visit" + _sooner(task, every)
     is_waiting = task.status is not TaskStatus.PENDING or task.scheduled_at <= around.now
     if is_waiting and around.region is not None and not around.has_worker:
         return Hint(
@@ -48,6 +51,13 @@ def why_not_now(task: Task, around: Surroundings) -> str | Hint:
     if task.status is not TaskStatus.PENDING:
         return _WITH_WORKERS[task.status]
     return _why_pending(task, around)
+
+
+def _sooner(task: Task, every: timedelta) -> str:
+    if task.next_crawl_at is None or task.completed_at is None:
+        return ""
+    changed = task.next_crawl_at - task.completed_at == interval_after_change(every) < every
+    return ", sooner: its price changed" if changed and not task.adapted_frequency else ""
 
 
 def _held(task: Task, around: Surroundings) -> Hint | None:
@@ -87,6 +97,12 @@ def _why_pending(task: Task, around: Surroundings) -> str | Hint:
         return "its time has not come"
     if is_silent(around.ticked_at, around.now):
         return Hint("due, but no scheduler runs: {} or {}", action("up"), action("scheduler"))
+    if around.blocked_until is not None and task.domain_alarm is not None:
+        return Hint(
+            "due, but Forager has paused its domain (alarm: {}): {}",
+            task.domain_alarm,
+            action("domains resolve", task.domain),
+        )
     if around.blocked_until is not None:
         return "due, but its host asked to be left alone for a while"
     return _waits_for_budget(around)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from forager.access.caller import Scope
 from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
@@ -13,7 +13,7 @@ from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.workers import Worker, list_workers
+from forager.jobs.workers import list_workers
 from forager.parsers.rates import degraded_domains
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
@@ -176,7 +176,7 @@ async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     """Everything that needs attention, the most severe first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
     if visit.caller.scope.includes(Scope.OPERATE):
-        found += [*await _stale_workers(visit, counts), *await _failing_services(visit)]
+        found += [*await _unreachable_workers(visit, counts), *await _failing_services(visit)]
         found += [*await _dead_letters(visit), *await _slowed(visit), *await _degraded(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
@@ -204,9 +204,8 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
 async def _workers(visit: Visit) -> int | None:
     if not visit.caller.scope.includes(Scope.OPERATE):
         return None
-    stale_after = visit.here.settings.stale_after
-    found = await list_workers(visit.database)
-    return sum(not is_stale(worker, stale_after) for worker in found)
+    found = await list_workers(visit.database, visit.here.settings)
+    return sum(worker.is_reachable for worker in found)
 
 
 async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
@@ -233,11 +232,11 @@ async def _refused(visit: Visit) -> list[Attention]:
     ]
 
 
-async def _stale_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
-    found = await list_workers(visit.database)
-    stale = [each for each in found if is_stale(each, visit.here.settings.stale_after)]
-    if stale:
-        return [Attention(f"{counted(len(stale), 'worker')} unreachable", "/workers", True)]
+async def _unreachable_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+    found = await list_workers(visit.database, visit.here.settings)
+    unreachable = sum(not worker.is_reachable for worker in found)
+    if unreachable:
+        return [Attention(f"{counted(unreachable, 'worker')} unreachable", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
     if waiting and not found:
         return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
@@ -287,12 +286,3 @@ async def _degraded(visit: Visit) -> list[Attention]:
         )
         for rate in found[:SHOWN_ATTENTION]
     ]
-
-
-def is_stale(worker: Worker, stale_after: float) -> bool:
-    return (datetime.now(UTC) - worker.last_seen).total_seconds() > stale_after
-
-
-def shown_state(worker: Worker, stale_after: float) -> str:
-    """The state as it is shown: a worker without a recent heartbeat is stale."""
-    return "stale" if is_stale(worker, stale_after) else worker.state

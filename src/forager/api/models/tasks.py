@@ -79,6 +79,9 @@ class Task(View, row=task.Task, hidden=("domain_id",)):
     hold: Hold | None = Field(description="The hold on the task itself.")
     domain_hold: Hold | None = Field(description="The hold on its domain.")
     all_hold: Hold | None = Field(description="The hold on all tasks.")
+    domain_alarm: str | None = Field(
+        description="Why results of its domain are held: `gone`, `blocked` or `same_page`."
+    )
     held_by: str | None = Field(description="Holds that keep it from running, the widest first.")
     failed_visits: int = Field(description="Visits in a row whose last retry failed.")
     every: Interval | None = Field(

@@ -251,7 +251,9 @@ async def workers(
     cursor: Offset = 0,
 ) -> Listed[views.Worker]:
     """List workers that are or recently were active."""
-    return listed(cut(await list_workers(here.database), cursor, limit), views.Worker.of)
+    return listed(
+        cut(await list_workers(here.database, here.settings), cursor, limit), views.Worker.of
+    )
 
 
 @router.get("/services", tags=["workers"])

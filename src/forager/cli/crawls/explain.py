@@ -133,14 +133,14 @@ def _show_response(result: Probe) -> None:
 
 
 def _show(found: Explanation) -> None:
-    _show_outcome(found)
-    say(f"now: {found.outlook.words}", "bold")
-    for check in found.outlook.checks:
-        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
     if (task := found.task) is not None:
         say(f"tracked as task {task.task_id} ({task.status}): {task.why}", "bold")
         if task.last_attempt:
             say(f"  last attempt {short_time(task.last_at)}: {task.last_attempt}")
+    _show_outcome(found)
+    say(f"now: {found.outlook.words}", "bold")
+    for check in found.outlook.checks:
+        say(f"  {check.name:<9} {check.answer.value:<8} {check.words}")
     if found.history:
         say("in the last crawls", "bold")
     for past in found.history:

@@ -388,4 +388,4 @@ async def workers(here: CommandContext) -> object:
     """List workers that are or recently were active."""
     from forager.jobs.workers import list_workers
 
-    return await list_workers(here.database)
+    return await list_workers(here.database, here.settings)

@@ -12,6 +12,7 @@ from forager.cli.options import Cursor, Limit, option
 from forager.cli.output import Columns, counted, duration, long_time, say, short_time, show_rows
 from forager.cli.running import CommandContext, answers, lists, with_services
 from forager.errors import InvalidInput
+from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
 from forager.fetch.domains.service import DomainChanges
 from forager.settings.crawling import parse_render
@@ -140,10 +141,13 @@ def _show(domain: Domain) -> None:
     if domain.slow_delay > 0:
         say(f"slowed down  by {domain.slow_delay:g} s more between requests")
     counted = "for each proxy alone" if domain.per_proxy_only else "for all requests together"
-    say(f"delay        {_seconds(domain.crawl_delay_seconds)}, {counted}")
+    delay = domain.crawl_delay_seconds
+    default = f"{DEFAULT} ({default_delay(domain.domain_name):g} s)"
+    say(f"delay        {default if delay is None else _seconds(delay)}, {counted}")
     if domain.proxy_rate is not None:
         say(f"per proxy    at most {domain.proxy_rate:g} requests/s")
-    say(f"connections  {domain.max_concurrent_requests or DEFAULT}")
+    connections = domain.max_concurrent_requests or f"{DEFAULT} ({DEFAULT_CONCURRENCY})"
+    say(f"connections  {connections}")
     say(f"in use       {domain.connections} connections of {domain.runners} runners")
     if domain.region is not None:
         say(f"region       {domain.region}: only its workers crawl it")

@@ -16,12 +16,13 @@ from forager.cli.output import (
     note,
     on_one_line,
     say,
+    short_time,
     show_facts,
     show_rows,
     show_table,
 )
 from forager.products.price_history import PriceEntry
-from forager.products.record import ProductRecord
+from forager.products.record import ListedProduct, ProductRecord
 from forager.products.service import ProductDetails, Stats
 
 RIGHT = {"justify": "right"}
@@ -44,8 +45,14 @@ PRODUCT_COLUMNS: Columns = {
     "BRAND…": "brand",
     "DOMAIN": "domain",
     "CHANGED": "updated_at",
-    "": lambda product: ("!", "yellow") if product.problems else "",
+    "": lambda product: (_mark(product), "yellow"),
 }
+
+
+def _mark(product: ListedProduct) -> str:
+    since = product.failing_since
+    failing = f"page failing since {short_time(since)}" if since else ""
+    return " ".join(filter(None, ("!" if product.problems else "", failing)))
 
 
 def _stock(availability: str | None) -> tuple[str, str]:
@@ -150,6 +157,7 @@ def _task(product: ProductRecord) -> str:
         f"{product.task_id} {product.task_status}",
         f"every {duration(often.total_seconds())}" if often is not None else "",
         product.task_hold or "",
+        f"failing since {long_time(product.failing_since)}" if product.failing_since else "",
         product.task_error or "",
     ]
     return ", ".join(filter(None, parts))

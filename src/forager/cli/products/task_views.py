@@ -48,7 +48,8 @@ def report_document(report: TaskReport) -> dict[str, Any]:
 def _note(task: Task) -> str:
     # the status shows only holds on the task itself
     hold = task.held_by if task.all_hold or task.domain_hold else None
-    return "; ".join(filter(None, (hold, task.error_message)))
+    alarm = f"alarm of its domain: {task.domain_alarm}" if task.domain_alarm else None
+    return "; ".join(filter(None, (hold, alarm, task.error_message)))
 
 
 TASK_COLUMNS: Columns = {

@@ -129,7 +129,11 @@ async def explain(
         record = record or await store.select_pending(connection, jobs, key)
         history = await store.select_history(connection, recent, key)
         facts = await _facts(connection, record, key) if record else {}
-    job_id = record.job_id if record else next(iter(jobs), None)
+    task = await _tracked_as(database, queue.settings, normalised)
+    if record:
+        job_id = record.job_id
+    elif task is None:
+        job_id = next(iter(jobs), None)
     job = await queue.get(job_id) if job_id else None
     options = _options(job)
     waits = await _waits(database, job)
@@ -137,7 +141,7 @@ async def explain(
         facts["rendering"] = await _rendering(database, record, options)
         facts["words"] = _words(record, job, waits)
     else:
-        facts["words"] = _why_never_seen(normalised, job, waits)
+        facts["words"] = _why_never_seen(normalised, job, waits, is_tracked=task is not None)
     agent = agent_header(queue.settings, options.user_agent if options else None)
     return Explanation(
         url=url,
@@ -146,7 +150,7 @@ async def explain(
         job_id=job_id,
         outlook=await outlook(database, normalised, agent=agent, options=options),
         history=history,
-        task=await _tracked_as(database, queue.settings, normalised),
+        task=task,
         content=await _content(database, archive, normalised),
         **facts,
     )
@@ -248,9 +252,11 @@ async def _rendering(
     return "not rendered: its static response has the content"
 
 
-def _why_never_seen(url: NormalisedUrl, job: Job | None, waits: str | None) -> str:
+def _why_never_seen(
+    url: NormalisedUrl, job: Job | None, waits: str | None, *, is_tracked: bool
+) -> str:
     if job is None:
-        return "there has been no crawl yet"
+        return "only its task visits it" if is_tracked else "there has been no crawl yet"
     options = _options(job)
     if options is None:
         return f"job {job.id} is not a crawl"

@@ -14,7 +14,7 @@ from forager.db.database import Database
 from forager.errors import GiveUp
 from forager.extract.hosts import host_name, host_of
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, DEFAULT_DELAY
+from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.robots import store as robots_store
@@ -61,7 +61,7 @@ async def outlook(
         *([] if options is None else [_scope(url, options)]),
         robots,
         _host(domain),
-        _budget(domain, options, robots_delay),
+        _budget(url, domain, options, robots_delay),
     ]
     decisive = max(checks, key=lambda check: list(Answer).index(check.answer))
     return Outlook(
@@ -137,16 +137,22 @@ def _host(domain: Domain | None) -> Check:
 
 
 def _budget(
-    domain: Domain | None, options: CrawlOptions | None, robots_delay: float | None
+    url: NormalisedUrl,
+    domain: Domain | None,
+    options: CrawlOptions | None,
+    robots_delay: float | None,
 ) -> Check:
     set_delay = domain.crawl_delay_seconds if domain else None
     asked_delay = options.delay if options else None
-    delay = next(each for each in (set_delay, asked_delay, DEFAULT_DELAY) if each is not None)
+    host = domain.domain_name if domain else host_of(url)
+    delays = (set_delay, asked_delay, default_delay(host))
+    delay = next(each for each in delays if each is not None)
     slow = domain.slow_delay if domain else 0.0
     allowed = (domain.max_concurrent_requests if domain else None) or (
         (options.concurrency if options else None) or DEFAULT_CONCURRENCY
     )
-    words = f"one request every {max(delay, robots_delay or 0.0) + slow:.3g} s"
+    delay = max(delay, robots_delay or 0.0) + slow
+    words = f"one request every {delay:.3g} s" if delay else "no delay between requests"
     if slow > 0:
         words += f", including {slow:.3g} s of slow-down"
     used = domain.connections if domain else 0

@@ -58,7 +58,7 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
         r"|nelze (?:\w+ )?(?:zakoupit|koupit|objednat)|nicht bestellbar|out[ -]of[ -]stock"
         r"|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
         r"|(?:temporarily|currently|momentarily) (?:unavailable|out)|\boos\b|\bno stock\b"
-        r"|(?<![\d.,])0 in stock"
+        r"|(?<![\d.,])0 (?:in stock|left\b|remaining\b|available\b)"
         r"|check back (?:soon|later)|notify me when|email me when|^sold[.!]?$"
         r"|(?:has been|already|is|was|item) sold[.!]?$|back in stock (?:soon|alert|notif)"
         r"|ausverkauft|nicht (?:auf lager|verfügbar|lieferbar|vorrätig|erhältlich)|vergriffen"

@@ -38,6 +38,12 @@ LOOK_EVERY = 0.25
 ROW_KNOWN_FOR = 15.0
 """Seconds after which the row of a host is looked up again: a nearer one may have been added."""
 SHORTEST_PAUSE = 0.01
+
+
+def default_delay(host: str) -> float:
+    return 0.0 if is_loopback(host) else DEFAULT_DELAY
+
+
 PAUSE_WHEN_LOCKED = 0.05
 PAUSE_AFTER_TROUBLE = 0.5
 PATIENCE_WITH_DATABASE = 5.0
@@ -329,8 +335,7 @@ class Budgets:
         )
 
     def _delay_of(self, account: DomainAccount) -> float:
-        default = 0.0 if is_loopback(account.name) else DEFAULT_DELAY
-        return default if self._delay is None else self._delay
+        return default_delay(account.name) if self._delay is None else self._delay
 
     def _not_exchanged(self, account: DomainAccount, wanted: Wanted, *, exists: bool) -> None:
         """Retry if another process has locked the row; forget a deleted one."""

@@ -20,7 +20,8 @@ _LISTED: LiteralString = """
     p.id, p.url, d.domain_name AS domain, p.product_name AS name, p.price, p.list_price,
     p.currency, p.availability, p.rating, p.review_count, p.brand, p.category, p.sku, p.gtin,
     jsonb_array_length(p.problems) AS problems, p.created_at, p.updated_at, p.last_seen_at,
-    p.price_changed_at
+    p.price_changed_at,
+    (SELECT t.failing_since FROM crawl_tasks t WHERE t.id = p.crawl_task_id) AS failing_since
 """
 # columns of exports that lists do not have
 _MORE_COLUMNS: dict[str, LiteralString] = {

@@ -19,7 +19,7 @@ async def select_product(connection: Connection, product_id: int) -> ProductReco
                p.metadata, p.parser, p.parser_version, p.language, p.created_at, p.updated_at,
                p.last_seen_at, p.price_changed_at, t.id AS task_id, t.status AS task_status,
                coalesce(t.hold, d.task_hold, c.hold) AS task_hold,
-               t.error_message AS task_error,
+               t.error_message AS task_error, t.failing_since,
                coalesce(t.adapted_frequency, t.crawl_frequency, d.crawl_frequency)
                    AS crawl_frequency,
                CASE WHEN t.status = 'pending' THEN t.scheduled_at

@@ -87,7 +87,7 @@ async def select_alarms(connection: Connection) -> list[DomainAlarm]:
 
 
 async def select_held_tasks(connection: Connection, domain_id: int, *, gone: bool) -> list[int]:
-    """Tasks of a domain whose last visit was held; with `gone`, those with 404 or 410."""
+    """Tasks of a domain whose last visit was held; with `gone`, all whose page is missing."""
     return await Values(connection).all(
         """
         SELECT t.id
@@ -99,8 +99,9 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
                ORDER BY a.id DESC
                LIMIT 1
           ) AS last
-         WHERE t.domain_id = %s AND last.outcome = 'held'
-           AND (NOT %s OR last.http_status IN (404, 410))
+         WHERE t.domain_id = %s
+           AND CASE WHEN %s THEN last.http_status IN (404, 410) AND t.parser_version IS NOT NULL
+                    ELSE last.outcome = 'held' END
          ORDER BY t.id
         """,
         (domain_id, gone),

@@ -25,7 +25,8 @@ _TASKS: LiteralString = """
     t.error_kind, t.error_message, t.crawl_frequency, t.adapted_frequency, t.hold, t.worker_id,
     t.parser_version, t.render, t.needs_browser, t.found_by, t.created_at, t.updated_at,
     d.task_hold AS domain_hold,
-    (SELECT c.hold FROM task_control c) AS all_hold
+    (SELECT c.hold FROM task_control c) AS all_hold,
+    (SELECT h.alarm FROM domain_health h WHERE h.domain_id = d.id) AS domain_alarm
       FROM crawl_tasks t
       JOIN domains d ON d.id = t.domain_id
 """

@@ -11,7 +11,7 @@ from forager.settings.loading import setting_words, shown_settings
 from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
-from forager.web.overview import MINUTES, POINTS, Overview, load_overview, shown_state
+from forager.web.overview import MINUTES, POINTS, Overview, load_overview
 from forager.web.page import Page, asked, new_router, page
 from forager.web.visit import Administers, Operates, Reads
 
@@ -82,13 +82,11 @@ def _backlog(found: Overview) -> list[Series]:
 
 @page(router, "/workers")
 async def workers(visit: Operates) -> Page:
-    found = await list_workers(visit.database)
-    rows = [(worker, shown_state(worker, visit.here.settings.stale_after)) for worker in found]
     processes = await list_service_processes(visit.database, visit.here.settings)
     return Page(
         "workers.html",
         {
-            "rows": rows,
+            "workers": await list_workers(visit.database, visit.here.settings),
             "processes": processes,
             "jobs": await running_jobs(visit.database),
             "tasks": await visit.here.tasks.in_progress(),
