@@ -90,4 +90,5 @@ def _usage_hint(error: TyperException) -> str | None:
     if context is not root and option in {o for p in root.command.params for o in p.opts}:
         rest = context.command_path.removeprefix(root.command_path).strip()
         return f"{option} goes before the command: {root.command_path} {option} … {rest}"
-    return f"See `{context.command_path} --help`."
+    # the name of a default command is empty
+    return f"See `{' '.join(context.command_path.split())} --help`."
