@@ -56,6 +56,17 @@ def amount_text(value: Decimal) -> str:
     return f"{whole}.{decimals.ljust(2, '0')}" if decimals else whole
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def price_text(amount: Decimal, currency: str | None) -> str:
+    """1299.5 EUR as EUR 1,299.50; more than two decimals only if they are not zero."""
+    digits = f"{amount:,.4f}"
+    shown = digits[:-2] if digits.endswith("00") else digits.rstrip("0")
+    return f"{currency} {shown}" if currency else shown
+
+
 def _parse(text: str, units: Mapping[str, int], what: str, examples: str) -> float:
     match = _AMOUNT.fullmatch(text)
     factor = units.get(match[2].lower()) if match else None

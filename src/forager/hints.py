@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,13 @@ class Hint:
 
     def __str__(self) -> str:
         return render(self, as_command)
+
+
+def unknown_name(name: str, known: Iterable[str]) -> str:
+    """The message for a misspelled name of an option or a field."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    return f"unknown; did you mean {near[0]}?" if near else f"unknown; expected: {', '.join(names)}"
 
 
 def action(name: str, *args: object, **options: object) -> Action:

@@ -70,6 +70,12 @@ async def test_unknown_parameters_are_refused(api: Api) -> None:
     assert wrong.json["errors"][0]["field"] == "query.stauts"
     assert "status" in wrong.json["errors"][0]["message"]
     assert (await api.get("/api/v1/products?min_price=1&limit=5")).status == 200
+    order = {"urls": ["https://docs.example.org/"], "maxpages": 3}
+    wrong = await api.post("/api/v1/crawls", order)
+    assert wrong.status == 422
+    assert wrong.json["errors"] == [
+        {"field": "body.maxpages", "message": "unknown; did you mean max_pages?"}
+    ]
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])

@@ -358,6 +358,8 @@ async def test_one_damaged_record_does_not_discredit_those_behind_it(
     assert await select_refs(database) == [
         (ref.segment, ref.offset, ref.length) for ref in (good, behind)
     ]
+    [found] = await findings(database, storage)
+    assert (found.troubles, found.ok) == ((Trouble.UNUSED_DAMAGED,), True), "known, and harmless"
 
 
 async def test_a_missing_file_takes_its_references_with_it(

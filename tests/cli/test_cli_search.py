@@ -39,7 +39,7 @@ def test_answers_for_people_and_programs() -> None:
     assert lines[0].startswith("Row locks")
     assert lines[1] == "https://docs.example/locks#part-0"
     assert lines[2] == "A row is locked when it is updated."
-    assert "2 hits" in answered.err
+    assert "2 of 2 results" in answered.err
     page = forager("row locks", "--json").json
     hit = page["items"][0]
     assert {"url", "title", "heading", "snippet", "score", "source_id"} <= hit.keys()
@@ -67,6 +67,11 @@ def test_what_cannot_be_answered_is_explained() -> None:
     nothing = forager("the")
     assert (nothing.code, nothing.out) == (0, "")
     assert "too common" in nothing.err
+    assert "no results in" in nothing.err
+    assert "See `forager search --help`." in forager().err
+    # a query that begins with the name of a command
+    assert (found := forager("reindex", "locks", "rows")).code == 0
+    assert "https://other.example/x#part-0" in found.out
     assert forager("x", "--source", "nowhere").code == 2
     assert forager("x", "--limit", "0").code == 2
     wrong = forager("x", "--cursor", "y")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -28,6 +28,7 @@ class Site:
 
     url: str
     settings: Settings
+    source: str = SOURCE
 
     def crawl(self, *versions: Mapping[str, str | None]) -> None:
         asyncio.run(self._crawl(versions))
@@ -35,6 +36,7 @@ class Site:
     async def _crawl(self, versions: tuple[Mapping[str, str | None], ...]) -> None:
         async with Database(self.url) as database:
             crawls = Crawls(database, Queue(database, self.settings), self.settings)
+            crawls.source = self.source
             for version in versions:
                 await crawls.crawl(version)
 
@@ -82,17 +84,31 @@ def test_generations_publish_and_rollback(site: Site) -> None:
     assert forager("sources", "rollback", "elsewhere").code == 2
 
 
+def test_a_source_is_exported_by_its_pages(site: Site) -> None:
+    site.crawl(OLD)
+    refused = forager("export", SOURCE)
+    assert refused.code == 2
+    assert f"`forager export {SOURCE} --format markdown` exports its pages" in refused.err
+    # the only version, as in a search
+    replace(site, source="cpp@17").crawl(OLD)
+    exported = forager("export", "cpp", "--format", "llms")
+    assert (exported.code, BASE in exported.out) == (0, True)
+    replace(site, source="cpp@20").crawl(OLD)
+    assert "cpp has several versions: cpp@17, cpp@20" in forager("export", "cpp", "-f", "llms").err
+
+
 def test_differences(site: Site) -> None:
     site.crawl(OLD, NEW)
     found = forager("sources", "diff", SOURCE, "--json").json
-    assert [page["url"] for page in found["added"]] == [f"{BASE}come", f"{BASE}new"]
-    assert [page["url"] for page in found["removed"]] == [f"{BASE}gone", f"{BASE}old"]
+    assert [page["url"] for page in found["added"]] == [f"{BASE}come"]
+    assert [page["url"] for page in found["removed"]] == [f"{BASE}gone"]
     assert [page["url"] for page in found["changed"]] == [f"{BASE}edit"]
     assert found["renamed"] == [{"old_url": f"{BASE}old", "new_url": f"{BASE}new"}]
     shown = forager("sources", "diff", SOURCE)
     assert shown.out.splitlines() == [
-        f"A {BASE}come", f"R {BASE}old -> {BASE}new", f"D {BASE}gone", f"C {BASE}edit"
+        f"R {BASE}old -> {BASE}new", f"A {BASE}come", f"D {BASE}gone", f"C {BASE}edit"
     ]  # fmt: skip
+    assert "1 added, 1 removed, 1 changed, 1 renamed" in shown.err
     with_sections = forager("sources", "diff", SOURCE, "1", "2", "--sections").out
     assert "    -before\n    +after\n" in with_sections
 

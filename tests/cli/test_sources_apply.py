@@ -40,7 +40,9 @@ def shown(source: str) -> Any:
 
 
 def test_a_file_is_applied_once(file: Path) -> None:
-    assert forager("sources", "apply", "--dry-run").out.startswith("+ python@3.10 (create)")
+    plan = forager("sources", "apply", "--dry-run").out
+    assert plan.startswith("+ python@3.10 (create)")
+    assert "    schedule: every 86400 s\n" in plan
     refused = forager("sources", "apply")
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert forager("sources", "list", "--json").json["items"] == []
@@ -96,7 +98,10 @@ def test_the_files_of_the_how_to_are_valid(tmp_path: Path) -> None:
         ("sources:\n- {name: a@b, url: https://a.example/}", "sources.0.name"),
         ("sources:\n- {name: a, url: 'mailto:x'}", "a: urls"),
         ("sources:\n- {name: a, url: https://a.example/, schedule: 5 5 5}", "cron"),
-        ("sources:\n- {name: a, url: https://a.example/, colour: red}", "colour"),
+        (
+            "sources:\n- {name: a, url: https://a.example/, schedual: 1d}",
+            "sources.0.schedual: unknown; did you mean schedule?",
+        ),
         ("sources:\n- &a {name: a, url: https://a.example/}\n- *a", "declared twice"),
         ("sources: !!python/object/apply:os.getcwd", "sources"),
         ("[" * 5000, "sources.yaml"),

@@ -8,10 +8,20 @@ from typing import Any
 import pytest
 
 from crawl.crawling import Crawls
+from forager.crawl.ledger import Ledger
 from forager.crawl.report import CrawlReport, CrawlWait, crawl_report, wait_from
+from forager.crawl.settlement import Outcome
 from forager.jobs.lifecycle import Status
 from forager.processes.control import StopCause
 from servers.site import Page, Site, html
+
+
+def test_a_crawl_without_pages_has_made_no_progress() -> None:
+    ledger = Ledger(pending=2)
+    ledger.settle(Outcome.FAILED, "timeout")
+    assert ledger.percentage(None) == 0
+    ledger.settle(Outcome.FETCHED, None)
+    assert ledger.percentage(None) == 99
 
 
 async def report_while_running(crawls: Crawls, url: str, **options: Any) -> CrawlReport:

@@ -78,6 +78,8 @@ def _redirects(t: Truth, other: Site) -> None:
     t.start.append("/loop/1")
     t.start.append("/loop/2")
     t.expected |= {"/loop/1": "failed:redirect_loop", "/loop/2": "failed:redirect_loop"}
+    t.add("/r/first", moved("/r/second"), "failed:redirect_loop")  # only the first is linked
+    t.hidden("/r/second", moved("/r/first"), "failed:redirect_loop")
     t.start.append("/spiral/0")
     t.expected |= {f"/spiral/{n}": "duplicate:redirect" for n in range(10)}
     t.expected["/spiral/10"] = "failed:too_many_redirects"

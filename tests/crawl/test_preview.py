@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawl.crawling import Crawls
 from forager.crawl.options import crawl_options
 from forager.crawl.preview import preview_crawl
+from forager.errors import GiveUp
 from servers.site import Page, Site, html, text
 
 
@@ -38,3 +41,11 @@ async def test_a_preview_says_what_it_could_not_read(crawls: Crawls, site: Site)
     found = await preview_crawl(crawls.database, crawls.settings, options)
     assert [url.url for url in found.urls] == [f"{site.url}/"]
     assert "500" in found.problems[0]
+
+
+async def test_a_preview_refuses_private_addresses_as_the_crawl_does(
+    crawls: Crawls, site: Site
+) -> None:
+    with pytest.raises(GiveUp, match="may not be crawled") as refused:
+        await preview_crawl(crawls.database, crawls.settings, crawl_options({"urls": [site.url]}))
+    assert "--allow-private" in str(refused.value.hint)

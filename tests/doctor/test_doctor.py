@@ -45,7 +45,7 @@ async def test_workers_are_counted_by_what_they_do(tasks: Tasks) -> None:
     await tasks.sql(
         "INSERT INTO crawl_jobs (id, kind, payload) VALUES (%s, 'selftest', '{}')", new_id()
     )
-    assert_warns(await work.check_workers(database, settings), "1 jobs waiting", "forager worker")
+    assert_warns(await work.check_workers(database, settings), "1 job waiting", "forager worker")
     await enter(database, "jobs")
     assert (await work.check_workers(database, settings)).level is Level.OK
     await tasks.silence()
@@ -147,7 +147,7 @@ async def test_dead_letters_wait_for_a_person(settings: Settings, tasks: Tasks) 
         task_id,
     )
     check = await work.check_dead_letters(tasks.database, settings)
-    assert_warns(check, "1 tasks", "shop.example", "forager dead-letters")
+    assert_warns(check, "1 permanently failed task,", "shop.example", "forager dead-letters")
 
 
 async def test_proxies_and_webhooks_that_fail_are_named(tasks: Tasks) -> None:

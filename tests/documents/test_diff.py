@@ -34,8 +34,8 @@ async def test_pages_added_changed_removed_and_renamed(crawls: Crawls, database:
     diff = await diff_generations(database, SOURCE)
     assert (diff.old, diff.new, diff.truncated) == (1, 2, False)
     assert urls(diff) == {
-        "added": ["come", "new-name"],
-        "removed": ["gone", "old-name"],
+        "added": ["come"],
+        "removed": ["gone"],
         "changed": ["edit"],
         "renamed": ["old-name -> new-name"],
     }

@@ -148,6 +148,8 @@ async def test_a_fifth_fewer_pages_are_published_and_more_are_not(
     ("reasons", "published"),
     [
         ({"http_404": 40, "http_410": 20, "soft_404": 5}, True),
+        ({"redirect_loop": 20, "too_many_redirects": 10, "http_400": 10}, True),
+        ({"http_403": 20}, False),
         ({"timeout": 10}, True),
         ({"timeout": 6, "http_500": 5}, False),
         ({"http_404": 50, "http_500": 17}, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -91,8 +92,13 @@ async def test_a_page_is_put_together_from_its_sections(crawls: Crawls, database
     details = section_of(read, "#details")
     assert [section.heading for section in details] == ["Details"]
     assert section_of(read, "Guide") == read.sections
-    with pytest.raises(NotFound, match="no section"):
+    with pytest.raises(NotFound, match="no section") as refused:
         section_of(read, "elsewhere")
+    assert str(refused.value.hint) == "Sections: Guide, Details"
+    twice = replace(read.sections[1], anchor="more")
+    with pytest.raises(NotFound) as refused:
+        section_of(replace(read, sections=[*read.sections, twice]), "elsewhere")
+    assert str(refused.value.hint) == "Sections: Guide, Details #details, Details #more"
 
 
 async def test_a_page_that_two_sources_have(crawls: Crawls, database: Database) -> None:

@@ -70,6 +70,25 @@ async def test_questions_are_answered_by_meaning_too(
     assert await first(database, "install folder", model) == "Power"
 
 
+async def test_matches_by_meaning_list_their_missing_words_after_complete_matches(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    pages = {
+        **PAGES,
+        "/all": [("Notes", "Some projects were kept isolated, somehow.")],
+        "/empty": [("Environment", "")],
+    }
+    await Corpus(database).publish("d.example", pages)
+    await Embedding(database, settings).run()
+    query = "isolated by projects"
+    page = await search(database, SearchRequest(query=query), None, model)
+    complete, *similar = page.items
+    assert (complete.heading, complete.missing) == ("Notes", ())
+    assert {hit.missing for hit in similar} == {("isolated", "projects")}
+    assert all(hit.snippet for hit in similar)
+    assert page.note == "Some results were found by meaning, without all of the words."
+
+
 async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
     database: Database, settings: Settings, model: TwoTopics
 ) -> None:
@@ -170,7 +189,7 @@ def test_settings_choose_the_model(settings: Settings) -> None:
 def test_pages_are_ordered_by_the_scaled_scores_of_both_rankings() -> None:
     def ranked(**scores: float) -> list[Candidate]:
         return [
-            Candidate(ord(name), 0, [], [], 0, [], False, 0.0, score=score)
+            Candidate(ord(name), 0, [0.0], [False], 0, [], False, 0.0, score=score)
             for name, score in scores.items()
         ]
 

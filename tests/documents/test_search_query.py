@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forager.documents.search.snippets import LENGTH, make_snippet, text_to_mark
+from forager.documents.search.snippets import LENGTH, make_snippet, plain_text, text_to_mark
 from forager.documents.search.tsquery import MAX_TERMS, Kind, parse_query
 
 
@@ -64,6 +64,27 @@ def test_snippets_are_short_and_their_ranges_fit(words: list[str], place: int) -
     assert highlights
     assert {snippet[a:b] for a, b in highlights} == {"needle"}
     assert not any(ord(char) < 32 for char in snippet)
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("**LABEL *'label'*** Sets", "LABEL 'label' Sets"),
+        ("***both*** and *one **two** three*", "both and one two three"),
+        ("> ### Caution\n>\n> If you modify files\n> - x", "Caution If you modify files x"),
+        ("Low Level API **[26.3.4. Callbacks](https://d.example/lo", "Low Level API"),
+        ("`f(**options)` is 2 * 3 * 4 #1 >= 0", "f(**options) is 2 * 3 * 4 #1 >= 0"),
+    ],
+)
+def test_snippets_are_plain_text(markdown: str, text: str) -> None:
+    assert plain_text(markdown) == text
+
+
+def test_a_snippet_has_no_half_links() -> None:
+    links = " ".join(f"**[Item {n}](https://d.example/{'long' * 20}/{n})**" for n in range(200))
+    snippet, _ = make_snippet(text_to_mark(links, ["item 100"]), ["Item 100"])
+    assert "Item 100" in snippet
+    assert not set("*[](") & set(snippet)
 
 
 def test_the_snippet_is_where_most_of_the_query_is() -> None:

@@ -37,6 +37,7 @@ async def test_tools_resources_and_prompts(connect: Connect, manual: Corpus, mod
 
         found = text_of(await client.call_tool("search_docs", {"query": "row locks"}))
         assert "https://manual.example/locks#part-1" in found
+        assert found.startswith("Results 1-1 of 1.")
         assert "source manual.example, generation 1, fetched 2026-03-01T12:00Z" in found
 
         [resource] = (await client.list_resources()).resources
@@ -211,6 +212,8 @@ async def test_an_agent_cannot_reach_private_addresses(
     async with connect() as client:
         result = await client.call_tool("crawl_site", {"url": "http://127.0.0.1:9/"})
     assert result.is_error
+    # the tool has no such argument
+    assert "An admin may set `--allow-private` on the command line." in text_of(result)
 
 
 async def test_strangers_are_refused(address: str, database: Database) -> None:

@@ -54,10 +54,10 @@ class Caller:
     def sees(self, owner: UUID | None) -> bool:
         return self.is_admin or (owner is not None and owner == self.user_id)
 
-    def require(self, scope: Scope) -> None:
+    def require(self, scope: Scope, what: str = "this") -> None:
         if not self.scope.includes(scope):
             raise Forbidden(
-                f"this needs the scope {scope}; this key has {self.scope}",
+                f"{what} needs the scope {scope}; this key has {self.scope}",
                 hint=Hint("{} creates a key.", action("keys create", "NAME", scope=scope)),
             )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import psycopg
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -32,7 +33,7 @@ from forager.errors import (
     SchemaMismatch,
     WorkFailed,
 )
-from forager.hints import Render, render
+from forager.hints import Render, render, unknown_name
 from forager.logs import get_logger
 from forager.secrets import SecretsUnavailable
 
@@ -189,20 +190,43 @@ def problem_response(error: Exception) -> Response:
     )
 
 
-async def answer_with_problem(_request: Request, error: Exception) -> Response:
+async def answer_with_problem(request: Request, error: Exception) -> Response:
     """The exception handler of the application."""
+    if isinstance(error, RequestValidationError):
+        error = InvalidFields(field_problems(error.errors(), known=_body_fields(request)))
     return problem_response(error)
 
 
-def field_problems(errors: Sequence[Any], *prefix: str) -> list[FieldProblem]:
-    """The errors of a Pydantic model; what was sent is not repeated, it may be long or secret."""
+def _body_fields(request: Request) -> Iterable[str]:
+    """The fields of the body that the endpoint expects."""
+    route = request.scope.get("route")
+    bodies = route.dependant.body_params if isinstance(route, APIRoute) else []
+    models = [body.field_info.annotation for body in bodies]
+    return {name for model in models for name in getattr(model, "model_fields", ())}
+
+
+def field_problems(
+    errors: Sequence[Any], *prefix: str, known: Iterable[str] = ()
+) -> list[FieldProblem]:
+    """The errors of a Pydantic model; what was sent is not repeated, it may be long or secret.
+
+    `known` are the names of the top-level fields.
+    """
     return [
         FieldProblem(
             field=".".join(map(str, (*prefix, *problem["loc"])))[:200],
-            message=str(problem["msg"]).removeprefix("Value error, ")[:500],
+            message=_message(problem, known)[:500],
         )
         for problem in errors[:MAX_FIELDS]
     ]
+
+
+def _message(problem: Any, known: Iterable[str]) -> str:
+    place = problem["loc"]
+    if problem["type"] != "extra_forbidden":
+        return str(problem["msg"]).removeprefix("Value error, ")
+    is_top = len(place) == 2 and known
+    return unknown_name(str(place[-1]), known) if is_top else "unknown field"
 
 
 def _of_known(error: Exception, status: int, title: str, show: Render) -> Problem:

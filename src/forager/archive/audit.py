@@ -32,6 +32,7 @@ class Trouble(StrEnum):
 
     TORN = "its end is torn: a writer was killed; nothing refers to that end"
     DAMAGED = "records are damaged"
+    UNUSED_DAMAGED = "records are damaged; nothing refers to them (any more)"
     BROKEN = "rows refer to records that cannot be read"
     UNWRITTEN = "it has a row but no file, and nothing refers to it"
     MISSING = "its file is missing, and rows refer to it"
@@ -212,9 +213,11 @@ async def _read(
     broken = [ref for ref in references if not await _readable(storage, ref, intact)]
     torn = scan.tail is not None and not any(ref.end > scan.tail.offset for ref in references)
     is_open = row is not None and row.open
+    damaged = not all(intact.values()) or (scan.tail is not None and not torn)
     found = {
         Trouble.UNLISTED: row is None,
-        Trouble.DAMAGED: not all(intact.values()) or (scan.tail is not None and not torn),
+        Trouble.DAMAGED: damaged and bool(broken),
+        Trouble.UNUSED_DAMAGED: damaged and not broken,
         Trouble.BROKEN: bool(broken),
         # the tail of a segment that is being written is only not finished yet
         Trouble.TORN: torn and not is_open,

@@ -45,7 +45,7 @@ def exit_code_of(error: BaseException, flags: Flags) -> int:
         print(error, file=sys.stderr)
         return USAGE
     if isinstance(error, TyperException):
-        print_error(error.format_message(), _usage_hint(error))
+        print_error(error.format_message().replace("Value error, ", ""), _usage_hint(error))
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         print_error("interrupted")
@@ -90,4 +90,5 @@ def _usage_hint(error: TyperException) -> str | None:
     if context is not root and option in {o for p in root.command.params for o in p.opts}:
         rest = context.command_path.removeprefix(root.command_path).strip()
         return f"{option} goes before the command: {root.command_path} {option} … {rest}"
-    return f"See `{context.command_path} --help`."
+    # the name of a default command is empty
+    return f"See `{' '.join(context.command_path.split())} --help`."

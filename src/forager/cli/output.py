@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TextIO, TypeVar
 from uuid import UUID
 
 from forager.amounts import amount_text, size_in_words
+from forager.amounts import counted as counted
 from forager.errors import InvalidInput
 from forager.hints import Hint
 from forager.terminal import clean as clean
@@ -68,10 +69,6 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}")
     return " ".join(parts[:2]) or "0 s"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 STDIN = STDOUT = "-"

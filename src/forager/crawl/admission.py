@@ -218,7 +218,7 @@ async def _grant_again(connection: Connection, caller: Caller, job: Job) -> None
 def check_addresses(options: CrawlOptions, caller: Caller) -> None:
     """Private addresses are for admins. What a name resolves to is checked when it is fetched."""
     if options.allow_private:
-        caller.require(Scope.ADMIN)
+        caller.require(Scope.ADMIN, "allow_private")
     hosts = {host_name(host_of(url)) for url in options.seeds}
     if options.proxy is not None and options.proxy != POOL:
         hosts.add(ProxySpec.parse(options.proxy).host)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from forager.access.caller import LOCAL
 from forager.crawl.admission import start_refresh
-from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options
+from forager.crawl.options import CrawlChoices, CrawlOptions, crawl_options, explain_problems
 from forager.crawl.service import KIND, seal_options
 from forager.db.database import Database
 from forager.db.outages import InTransaction
@@ -90,8 +90,7 @@ def read_source_file(path: Path) -> list[DeclaredSource]:
     try:
         declared = SourceFile.model_validate(content).sources
     except ValidationError as error:
-        problems = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-        raise InvalidInput(f"{path}:\n" + "\n".join(problems)) from None
+        raise InvalidInput(f"{path}:\n{explain_problems(error, DeclaredSource)}") from None
     for source in declared:
         _check(path, source)
     return declared
@@ -157,7 +156,9 @@ async def _plan(database: Database, settings: Settings, declared: DeclaredSource
     try:
         found = await sources.get_source(database, declared.source_id)
     except NotFound:
-        return Planned(Action.CREATE, declared, _values(_payload(declared, settings)))
+        schedule = [f"schedule: {_when(declared.refreshes())}"] if declared.schedule else []
+        values = _values(_payload(declared, settings))
+        return Planned(Action.CREATE, declared, [*values, *schedule])
     changes = _differences(found, declared, settings)
     if changes:
         return Planned(Action.CHANGE, declared, changes)

@@ -53,8 +53,8 @@ class Ledger:
         return self.pages + self.carried_over
 
     def percentage(self, max_pages: int | None) -> int:
-        """Share of the known URLs that is settled; only completed jobs have 100."""
-        settled = sum(self.settled.values())
+        """Share of the known URLs that is settled; 0 without pages, 100 only for completed jobs."""
+        settled = sum(self.settled.values()) if self.listed else 0
         share = settled / (settled + self.pending) if settled else 0.0
         if max_pages is not None:
             share = max(share, self.listed / max_pages)

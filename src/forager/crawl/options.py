@@ -22,6 +22,7 @@ from forager.extract.urls import NormalisedUrl, Refusal, normalise, with_scheme
 from forager.extract.wildcard import Pattern
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.response import header_refusal
+from forager.hints import unknown_name
 from forager.settings.crawling import RenderMode
 from forager.settings.values import LARGEST_BIGINT, PlainText
 
@@ -305,7 +306,7 @@ def crawl_options(
     try:
         return model.model_validate(payload)
     except ValidationError as error:
-        raise InvalidInput("\n".join(_explain(problem) for problem in error.errors())) from None
+        raise InvalidInput(explain_problems(error, model)) from None
 
 
 def check_payload(payload: dict[str, Any]) -> dict[str, Any]:
@@ -319,9 +320,17 @@ def _start_url(text: str) -> str:
     return result
 
 
-def _explain(problem: Any) -> str:
+def explain_problems(error: ValidationError, model: type[CrawlChoices]) -> str:
+    """One line per problem; unknown options with those of the model."""
+    return "\n".join(_explain(problem, model) for problem in error.errors())
+
+
+def _explain(problem: Any, model: type[CrawlChoices]) -> str:
     name = ".".join(str(part) for part in problem["loc"])
-    return f"{name}: {problem['msg'].removeprefix('Value error, ')}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = unknown_name(str(problem["loc"][-1]), model.model_fields)
+    return f"{name}: {message}"
 
 
 @dataclass(frozen=True, slots=True)

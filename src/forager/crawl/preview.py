@@ -21,7 +21,7 @@ from forager.crawl.job import open_gate, user_agent
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap
 from forager.db.database import Database
-from forager.errors import ForagerError
+from forager.errors import ErrorKind, ForagerError, GiveUp
 from forager.extract.urls import NormalisedUrl
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Request
@@ -106,6 +106,9 @@ class _Beginning:
         try:
             self.preview.crawl_delay = await self.gate.crawl_delay(seeds[0])
         except ForagerError as error:
+            # as the crawl itself does
+            if isinstance(error, GiveUp) and error.kind is ErrorKind.NOT_ALLOWED:
+                raise
             self.preview.problems.append(error.message)
             return
         if self.options.strategy is not Strategy.SITEMAP:

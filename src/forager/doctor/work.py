@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from forager.amounts import counted
 from forager.db.database import Database
 from forager.doctor import store as doctor_store
 from forager.doctor.check import Check, ok, warn
@@ -17,6 +18,7 @@ from forager.jobs.store import failed_runs, reads
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
+from forager.processes.identity import has_died
 from forager.products.store.audit import find
 from forager.render.finding import INSTALL
 from forager.secrets import Vault
@@ -40,7 +42,9 @@ async def check_workers(database: Database, settings: Settings) -> Check:
     unreachable = [w for w in found if not w.is_reachable]
     complaints = [w.note for w in found if w.note and w.is_reachable]
     living = Counter(w.role for w in found if w.is_reachable)
-    finding = f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {waiting} jobs waiting"
+    finding = (
+        f"{living[JOBS]} for jobs, {living[TASKS]} for tasks; {counted(waiting, 'job')} waiting"
+    )
     if complaints:
         return warn("workers", f"{finding}; one says: {complaints[0]}", "Update that worker.")
     if unreachable:
@@ -54,7 +58,11 @@ async def check_workers(database: Database, settings: Settings) -> Check:
 async def check_services(database: Database, settings: Settings) -> Check:
     """Whether the background services of all running processes succeed."""
     processes = await list_service_processes(database, settings)
-    living = [process for process in processes if not process.is_gone]
+    living = [
+        each
+        for each in processes
+        if not each.is_gone and not (each.process and has_died(each.process))
+    ]
     services = [service for process in living for service in process.services]
     failing = [service for service in services if service.is_failing]
     skipped = [item for service in services for item in service.skipped]
@@ -125,7 +133,7 @@ async def check_stale_jobs(database: Database, settings: Settings) -> Check:
     if stale:
         return warn(
             "stale jobs",
-            f"{len(stale)} jobs of workers that died",
+            f"{counted(len(stale), 'job')} of workers that died",
             "Any worker takes them soon; at once: forager watchdog --once",
         )
     return ok("stale jobs", "none")
@@ -206,7 +214,8 @@ async def check_dead_letters(database: Database, _settings: Settings) -> Check:
     often = groups[0]
     return warn(
         "dead letters",
-        f"{number} tasks have failed permanently, most often at {often.domain}: {often.message}",
+        f"{counted(number, 'permanently failed task')}, most often at {often.domain}:"
+        f" {often.message}",
         "See forager dead-letters list, then retry or drop them.",
     )
 
@@ -235,7 +244,7 @@ async def check_rates(database: Database, settings: Settings) -> Check:
     )
     return warn(
         "success rates",
-        f"{len(degraded)} domains are parsed much worse than usual: {names}",
+        f"{counted(len(degraded), 'domain')} parsed much worse than usual: {names}",
         "See forager parsers rates --domain; the shop may have been redesigned.",
     )
 
@@ -247,7 +256,7 @@ async def check_alarms(database: Database, _settings: Settings) -> Check:
     names = ", ".join(f"{alarm.domain} ({alarm.reason})" for alarm in alarms[:NAMED])
     return warn(
         "domain alarms",
-        f"results of {len(alarms)} domains are held: {names}",
+        f"results of {counted(len(alarms), 'domain')} are held: {names}",
         "See forager domains alarms, then accept or discard them with forager domains resolve.",
     )
 
@@ -279,7 +288,7 @@ async def check_webhooks(database: Database, settings: Settings) -> Check:
         if webhook.is_active and webhook.rests_until is not None and webhook.rests_until > now
     ]
     waiting = sum(webhook.waiting for webhook in found)
-    finding = f"{len(found)}, {waiting} messages waiting" if found else "none"
+    finding = f"{len(found)}, {counted(waiting, 'message')} waiting" if found else "none"
     mail = [webhook.url for webhook in found if webhook.is_active and webhook.is_mail]
     if mail and settings.smtp_url is None:
         return warn(

@@ -111,7 +111,7 @@ class RenamedPage:
 
 @dataclass(slots=True)
 class Diff:
-    """All differences. A renamed page is also among the removed and the added ones.
+    """All differences. A renamed page is not among the removed and the added ones.
 
     `carried_over` lists pages of the new generation whose changes, if any, are not known.
     """
@@ -182,12 +182,16 @@ def _collect(diff: Diff, rows: Sequence[tuple[Any, ...]]) -> list[tuple[int, int
         else:
             diff.changed.append(page)
             pairs[url] = (old_id, new_id)
-    for pages in (diff.added, diff.removed, diff.changed):
-        pages.sort(key=lambda page: page.url)
     diff.renamed = sorted(
         (RenamedPage(url, added[content]) for content, url in removed.items() if content in added),
         key=lambda page: page.new_url,
     )
+    old_urls = {page.old_url for page in diff.renamed}
+    new_urls = {page.new_url for page in diff.renamed}
+    diff.removed = [page for page in diff.removed if page.url not in old_urls]
+    diff.added = [page for page in diff.added if page.url not in new_urls]
+    for pages in (diff.added, diff.removed, diff.changed):
+        pages.sort(key=lambda page: page.url)
     return [pairs[page.url] for page in diff.changed]
 
 

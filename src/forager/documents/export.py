@@ -21,6 +21,7 @@ from forager.db.database import Database
 from forager.documents.generation import Generation, Source
 from forager.documents.publication import existing_source, readable_generation
 from forager.documents.reader import INDEXED_PATH, ReadPage
+from forager.documents.search.store import select_published
 from forager.documents.store import generations, reads
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.markdown.escape import escape_text
@@ -55,6 +56,19 @@ class PageExport:
     @property
     def pages(self) -> int:
         return self.generation.pages
+
+
+async def find_source(database: Database, name: str) -> str | None:
+    """The source of this name, or its only published version (`cpp@17` for `cpp`)."""
+    async with database.connection() as connection:
+        if await generations.select_source(connection, name) is not None:
+            return name
+        found = [each.source_id for each in await select_published(connection, name, None)]
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{name} has several versions: {', '.join(sorted(found))}", hint="Name one of them."
+        )
+    return found[0] if found else None
 
 
 async def open_export(database: Database, source_id: str, number: int | None = None) -> PageExport:

@@ -88,8 +88,11 @@ class Source:
     is_paused: bool
 
 
-# pages that were removed are not failures of the crawl
-GONE = frozenset({"http_404", "http_410", "soft_404"})
+# Pages that were removed, and lasting errors of the site, are not failures of the crawl. A block or
+# an expired login causes 401, 403, 407 and 429, so these are.
+GONE = frozenset({"soft_404", "redirect_loop", "too_many_redirects"}) | {
+    f"http_{status}" for status in range(400, 500) if status not in (401, 403, 407, 408, 425, 429)
+}
 MAX_REASONS = 5
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,8 @@ MAX_VERSIONS = 500
 INDEXED_PATH = 600
 # a duplicate may repeat a duplicate: a redirect to a page that names another one
 MAX_HOPS = 12
+# sections that are listed if another one was requested
+MAX_NAMES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,11 @@ async def read_page(
                 # documents are immutable: these are its sections even after a publication
                 sections = (await reads.select_sections(connection, [found.id])).get(found.id, [])
                 return ReadPage(found, sections, None if found.url == spelling else spelling)
+    place = f" in {source_id}" if source_id else ""
+    if generation is not None:
+        place = f" in generation {generation} of {source_id}"
     raise NotFound(
-        f"there is no page {spellings[0]}" + (f" in {source_id}" if source_id else ""),
+        f"there is no page {spellings[0]}{place}",
         hint=Hint("{} finds pages by their content.", action("search")),
     )
 
@@ -204,8 +210,21 @@ def section_of(page: ReadPage, name: str) -> list[SectionRow]:
         for start, section in enumerate(sections):
             if is_match(section):
                 return sections[start : _end_of(sections, start)]
-    known = ", ".join(s.anchor or s.heading for s in sections[:20] if s.anchor or s.heading)
-    raise NotFound(f"{page.document.url} has no section {name!r}", hint=f"Sections: {known}")
+    raise NotFound(
+        f"{page.document.url} has no section {name!r}",
+        hint=f"Sections: {', '.join(_section_names(sections)[:MAX_NAMES])}",
+    )
+
+
+def _section_names(sections: Sequence[SectionRow]) -> list[str]:
+    """Headings; also the anchor where several sections have the same heading, or it has none."""
+    count = Counter(section.heading for section in sections)
+    names = []
+    for section in sections:
+        is_unique = section.heading and count[section.heading] == 1
+        anchor = "" if is_unique or not section.anchor else f"#{section.anchor}"
+        names.append(" ".join(filter(None, (section.heading, anchor))))
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def as_markdown(sections: Sequence[SectionRow]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -275,7 +276,8 @@ def _words(error: ForagerError) -> str:
 
 def _show(part: Action | Option) -> str:
     if isinstance(part, Option):
-        return f"`{part.name}`"
+        is_known = any(part.name in signature(spec.run).parameters for spec in TOOLS)
+        return f"`{part.name}`" if is_known else f"`{as_command(part)}` on the command line"
     tool = TOOL_OF_COMMAND.get(part.name)
     return as_command(part) if tool is None else f"`{tool}`"
 

@@ -107,9 +107,11 @@ async def search_docs(
     page = await search(
         call.services.database, request, call.services.engine, call.services.embedder
     )
-    hits = [views.hit_lines(number, hit) for number, hit in enumerate(page.items, 1)]
+    first = page.offset + 1
+    hits = [views.hit_lines(number, hit) for number, hit in enumerate(page.items, first)]
     shown = fitting(hits, max_tokens)
-    lines = [f"{len(shown)} of {len(hits)} results on this page." if shown else "No results."]
+    total = f"{'at least ' if page.capped else ''}{page.total}"
+    lines = [f"Results {first}-{page.offset + len(shown)} of {total}." if shown else "No results."]
     if page.note:
         lines.append(page.note)
     if page.suggestion:

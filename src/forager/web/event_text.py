@@ -60,6 +60,8 @@ def _price_change(payload: Mapping[str, Any]) -> str:
     old = _money(payload, "old", payload.get("old_currency")) or "no price"
     new = _money(payload, "new") or "no price"
     moved = payload.get("percent")
+    if new == old:
+        return new
     return f"{old}{ARROW}{new}" + (f" ({change(float(moved))})" if moved is not None else "")
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
+from forager.amounts import price_text
 from forager.api.models import interval_text
 from forager.web.navigation import linked
 
@@ -91,12 +92,10 @@ def duration(seconds: float | None) -> str:
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
-    """1299.5 EUR as EUR 1,299.50; more digits only where they say something."""
+    """A price that is not broken into two lines."""
     if amount is None:
         return MISSING
-    digits = f"{amount:,.4f}"
-    shown = digits[:-2] if digits.endswith("00") else digits.rstrip("0")
-    return f"{currency}\N{NO-BREAK SPACE}{shown}" if currency else shown
+    return price_text(amount, currency).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def percent(share: float | None) -> str:

@@ -225,7 +225,7 @@ async def _refused(visit: Visit) -> list[Attention]:
     )
     return [
         Attention(
-            f"Generation {each.number} of {each.source_id} was not published: {each.note}",
+            f"Generation {each.number} of {each.source_id}: {each.note}",
             f"/sources/{each.source_id}",
         )
         for each in found

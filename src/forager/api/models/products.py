@@ -27,9 +27,6 @@ class Product(View, row=record.ListedProduct):
     category: str | None = Field(examples=["Home > Lighting"])
     problems: int = Field(description="Number of fields that broke a rule.")
     updated_at: Time = Field(description="When its content last changed.")
-    failing_since: Time | None = Field(
-        description="Since when visits of its page fail after all retries, as with 404."
-    )
 
 
 class ProductList(View):

@@ -82,7 +82,7 @@ class CarriedPage(View):
 
 
 class Diff(View):
-    """What changed. A renamed page is also among the removed and the added ones."""
+    """What changed. A renamed page is not among the removed and the added ones."""
 
     source: str = Field(validation_alias="source_id")
     old: int

@@ -39,7 +39,7 @@ async def track(order: views.TrackOrder, caller: Operator, once: OnlyOnce) -> Re
     can be, nothing is done.
     """
     if order.allow_private:
-        caller.require(Scope.ADMIN)
+        caller.require(Scope.ADMIN, "allow_private")
     requests, terms = order.requests(), order.terms()
 
     async def add(here: Services) -> views.TrackResult:

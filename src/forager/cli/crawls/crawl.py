@@ -42,7 +42,7 @@ _OPTION = re.compile(r"^(?P<name>\w+)(?:\.\d+)?:", re.MULTILINE)
 
 Urls = Annotated[
     list[str] | None,
-    typer.Argument(metavar="URL...", help="Start URLs; more than one with --strategy list."),
+    typer.Argument(metavar="URL...", help="Start URLs."),
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
@@ -33,10 +34,11 @@ from forager.documents.export import (
     PageFormat,
     export_folder,
     export_parts,
+    find_source,
     job_export,
     open_export,
 )
-from forager.documents.sources import get_source
+from forager.documents.publication import no_such_source
 from forager.errors import InvalidInput, NotFound
 from forager.hints import Hint, action
 from forager.jobs.lifecycle import FINISHED
@@ -140,13 +142,10 @@ async def pages_of(
     database: Database, settings: Settings, name: str, number: int | None
 ) -> PageExport:
     """The pages of a source, or of a job if no source has this name."""
-    try:
-        await get_source(database, name)
-    except NotFound:
-        if not may_be_job_id(name):
-            raise
-    else:
-        return await open_export(database, name, number)
+    if (source := await find_source(database, name)) is not None:
+        return await open_export(database, source, number)
+    if not may_be_job_id(name):
+        raise no_such_source(name)
     try:
         job_id = await Queue(database, settings).resolve(name)
     except NotFound:
@@ -157,6 +156,22 @@ async def pages_of(
     if number is not None:
         raise InvalidInput("--generation is for a source: a job builds one generation")
     return await job_export(database, job_id)
+
+
+async def _job_of(here: CommandContext, name: str) -> UUID:
+    try:
+        return await Queue(here.database, here.settings).resolve(name)
+    except (InvalidInput, NotFound):
+        if await find_source(here.database, name) is None:
+            raise
+    raise InvalidInput(
+        f"{name} is a source, and this format exports a job",
+        hint=Hint(
+            "{} exports its pages; {} lists its jobs.",
+            action("export", name, format="markdown"),
+            action("jobs list", source=name),
+        ),
+    )
 
 
 def _job_writer(
@@ -178,7 +193,7 @@ def _job_writer(
 
     async def write(here: CommandContext) -> str:
         queue = Queue(here.database, here.settings)
-        job_id = await queue.resolve(job)
+        job_id = await _job_of(here, job)
         if (await queue.get(job_id)).status not in FINISHED:
             note("The job is not finished: only URLs that are settled now are exported.")
         storage = archive_options(here.settings).open()

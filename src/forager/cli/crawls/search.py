@@ -103,7 +103,9 @@ class SearchGroup(TyperGroup):
         return self.commands[WORDS]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if args[:1] == [REINDEX] else [WORDS, *args])
+        # the command has options only: with words after it, it is a word of a query
+        is_command = args[:1] == [REINDEX] and not (args[1:] and args[1][:1] != "-")
+        return super().parse_args(ctx, args if is_command else [WORDS, *args])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
@@ -129,7 +131,9 @@ def search(
     generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
     path: str | None = option("Only pages whose path has this prefix."),
     language: str | None = option("Only pages in this language, such as en."),
-    kind: SectionKind | None = option("Only sections of this kind."),
+    kind: SectionKind | None = option(
+        "Only sections that define a name (definition) or list links (listing)."
+    ),
     limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
     cursor: Cursor = None,
     as_json: AsJson = False,
@@ -164,8 +168,9 @@ async def find(settings: Settings, request: SearchRequest) -> SearchPage:
 def show_hits(page: SearchPage) -> None:
     for hit in page.items:
         _show_hit(hit)
-    total = f"{'at least ' if page.capped else ''}{counted(page.total, 'page')}"
-    note(f"{counted(len(page.items), 'hit')} of {total} in {page.took * 1000:.0f} ms")
+    total = f"{'at least ' if page.capped else ''}{counted(page.total, 'result')}"
+    shown = f"{len(page.items)} of {total}" if page.items else "no results"
+    note(f"{shown} in {page.took * 1000:.0f} ms")
     if page.note:
         note(page.note)
     if page.capped:

@@ -94,17 +94,13 @@ PAGE_COLUMNS: Columns = {
 
 
 def show_diff(diff: Diff) -> None:
-    """One line per page; a renamed one stands for the two it consists of."""
-    names = {page.new_url: page.old_url for page in diff.renamed}
-    gone = set(names.values())
+    """One line per page."""
+    for renamed in diff.renamed:
+        say(f"R {renamed.old_url} -> {renamed.new_url}", "cyan")
     for page in diff.added:
-        if page.url in names:
-            say(f"R {names[page.url]} -> {page.url}", "cyan")
-        else:
-            say(f"A {page.url}", "green")
+        say(f"A {page.url}", "green")
     for page in diff.removed:
-        if page.url not in gone:
-            say(f"D {page.url}", "red")
+        say(f"D {page.url}", "red")
     for page in diff.changed:
         say(f"C {page.url}", "yellow")
         _show_sections(page)

@@ -28,7 +28,7 @@ def words_of(event: EventRow) -> str:
         summary = ": ".join(filter(None, parts))
     else:
         summary = ", ".join(f"{name}: {value}" for name, value in event.payload.items())
-    return on_one_line(summary)[:LONGEST]
+    return on_one_line(summary.replace("\N{NO-BREAK SPACE}", " "))[:LONGEST]
 
 
 EVENT_COLUMNS: Columns = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from forager.amounts import amount_text
+from forager.amounts import amount_text, price_text
 from forager.cli.output import (
     Columns,
     duration,
@@ -33,7 +33,7 @@ _VARIANTS = 50
 
 
 def money(amount: Decimal | None, currency: str | None) -> str:
-    return "" if amount is None else f"{amount_text(amount)} {currency or ''}".strip()
+    return "" if amount is None else price_text(amount, currency)
 
 
 PRODUCT_COLUMNS: Columns = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
-COLUMN = 14
+COLUMN = 18
 
 
 def doctor(

@@ -17,11 +17,21 @@ from forager.amounts import parse_duration
 from forager.cli.options import Cursor, Limit, option
 from forager.cli.output import Columns, long_time, note, plain, say, show_table
 from forager.cli.running import CommandContext, answers, lists
+from forager.errors import InvalidInput
 
 app = typer.Typer(help="API keys, their scopes and quotas.", no_args_is_help=True)
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key ID.")]
 STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
+
+
+def _owner_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is not the ID of an owner", hint="`forager keys list` shows owners."
+        ) from None
 
 
 def _show_made(made: MadeKey) -> None:
@@ -40,12 +50,13 @@ async def create(
     scope: Scope = option(
         "read, operate (start and manage work), or admin (everything).", default=Scope.OPERATE
     ),
-    owner: UUID | None = option("Owner of everything created with it.", show_default="a new owner"),
+    owner: str | None = option("Owner of everything created with it.", show_default="a new owner"),
     expires: str | None = option("Time until it expires: 12h, 90d.", show_default="never"),
 ) -> object:
     """Create a key and print it once. After the first key, every request needs one."""
     life = None if expires is None else parse_duration(expires).total_seconds()
-    return await create_key(here.database, name, scope=scope, user_id=owner, expires_in=life)
+    user_id = None if owner is None else _owner_id(owner)
+    return await create_key(here.database, name, scope=scope, user_id=user_id, expires_in=life)
 
 
 _KEY_COLUMNS: Columns = {
@@ -104,12 +115,13 @@ class QuotaOptions:
 async def set_quota(
     here: CommandContext,
     owner: Annotated[
-        UUID, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
+        str, typer.Argument(metavar="OWNER", help="Owner ID, as shown by `keys list`.")
     ],
     quota: Annotated[Quota, QuotaOptions],
 ) -> object:
     """Set the quota of an owner; limits that are not given are removed."""
-    return {"user_id": owner, "quota": await quotas.set_quota(here.database, owner, quota)}
+    user_id = _owner_id(owner)
+    return {"user_id": user_id, "quota": await quotas.set_quota(here.database, user_id, quota)}
 
 
 def _show(key: ApiKey, quota: Quota, usage: Usage) -> None:

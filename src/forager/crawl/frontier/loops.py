@@ -23,6 +23,8 @@ class Pointer:
     target: bytes
     # the outcome of the target; None if it was never settled
     outcome: str | None
+    # the target failed because it redirects in a loop
+    is_loop: bool = False
 
 
 class _End(Enum):
@@ -76,6 +78,8 @@ def _end_of(
     last = path[-1]
     if last.target in ends:
         return ends[last.target]
+    if last.is_loop:
+        return _End.LOOP
     if last.target not in found:
         # a duplicate that points to no duplicate points to a page
         return _End.PAGE if last.outcome == "duplicate" else _End.NOTHING

@@ -57,7 +57,8 @@ async def select_pointers(
     """Duplicates whose target is no page."""
     cursor = await connection.execute(
         f"""
-        SELECT d.url_hash, d.reason, k.target, t.outcome
+        SELECT d.url_hash, d.reason, k.target, t.outcome,
+               t.reason IS NOT DISTINCT FROM 'redirect_loop'
         {_DUPLICATES}
            AND d.reason = ANY(%s) AND {_IS_NO_PAGE}
          ORDER BY d.url_hash
@@ -65,8 +66,8 @@ async def select_pointers(
         (job_id, first, last, list(reasons)),
     )
     return [
-        Pointer(bytes(key), reason, bytes(target), outcome)
-        for key, reason, target, outcome in await cursor.fetchall()
+        Pointer(bytes(key), reason, bytes(target), outcome, is_loop)
+        for key, reason, target, outcome, is_loop in await cursor.fetchall()
     ]
 
 

@@ -95,6 +95,8 @@ class SearchPage:
     total: int
     capped: bool
     next_cursor: str | None
+    # hits on earlier pages
+    offset: int
     # seconds
     took: float
     # about the query or the answer, such as how the query was relaxed

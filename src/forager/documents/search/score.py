@@ -112,6 +112,11 @@ class Candidate:
     config: str = ""
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the section has all terms of the query."""
+        return all(map(any, zip(self.ranks, self.heads, strict=True)))
+
+    @property
     def in_heading(self) -> list[bool]:
         pairs = zip(self.heads, self.ranks, strict=True)
         return [head or rank >= IN_HEADING for head, rank in pairs]

@@ -129,25 +129,31 @@ async def find_similar(
     generations = [number for scope in scopes for number in scope.generation_ids]
     nearest = await store.select_nearest(connection, vector, generations, request.path, NEAREST)
     places = await search_store.select_places(connection, list(nearest), generations)
-    count = len(scopes[0].query.terms)
-    return [
-        Candidate(
-            document_id=key[0],
-            position=key[1],
-            ranks=[0.0] * count,
-            heads=[False] * count,
-            length=0,
-            defines=[False] * count,
-            is_listing=False,
-            near=0.0,
-            place=places[key],
-            score=nearness,
-            query=scopes[0].query,
-            config=scopes[0].config,
-            is_similar=True,
-        )
-        for key, nearness in nearest.items()
-    ]
+    found: list[Candidate] = []
+    for scope in scopes:
+        sources = {generation.source_id for generation in scope.generations}
+        keys = [key for key in nearest if places[key].source_id in sources]
+        terms = [term.query for term in scope.query.terms]
+        matched = await search_store.select_matched_terms(connection, keys, terms)
+        found += [
+            Candidate(
+                document_id=key[0],
+                position=key[1],
+                ranks=list(map(float, matched.get(key, [False] * len(terms)))),
+                heads=[False] * len(terms),
+                length=0,
+                defines=[False] * len(terms),
+                is_listing=False,
+                near=0.0,
+                place=places[key],
+                score=nearest[key],
+                query=scope.query,
+                config=scope.config,
+                is_similar=True,
+            )
+            for key in keys
+        ]
+    return found
 
 
 def meaning_weight(query: Query, scopes: Sequence[Scope]) -> float:
@@ -161,13 +167,20 @@ def meaning_weight(query: Query, scopes: Sequence[Scope]) -> float:
 def fuse(
     by_words: Sequence[Candidate], by_meaning: Sequence[Candidate], weight: float = 1.0
 ) -> list[Candidate]:
-    """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1."""
+    """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1.
+
+    Pages with all words come before pages that were found only by meaning.
+    """
     words, meaning = _scaled(by_words), _scaled(by_meaning)
     known = {(each.document_id, each.position): each for each in reversed([*by_words, *by_meaning])}
     found = sorted(known.values(), key=lambda each: (each.is_similar, -each.score))
     for each in found:
         page = each.document_id
         each.score = words.get(page, 0.0) + weight * meaning.get(page, 0.0)
+    lowest = min((each.score for each in by_words if each.is_complete), default=None)
+    for each in found:
+        if lowest is not None and each.document_id not in words and not each.is_complete:
+            each.score = min(each.score, lowest)
     return sorted(found, key=lambda each: (-each.score, each.document_id))
 
 

@@ -13,7 +13,6 @@ from forager.documents.search import store
 from forager.documents.search.embedding import Embedder
 from forager.documents.search.hit import (
     MAX_HITS,
-    Hit,
     SearchPage,
     SearchRequest,
     decode_cursor,
@@ -37,6 +36,7 @@ CORRECTED = "Nothing was found for {typed}. Showing results for {meant}."
 BY_STEM = "Nothing is written as typed; these sections have words with other endings."
 ALSO_CORRECTED = "Few sections match. Also showing results for {meant}."
 MOST_WORDS = "Some results do not have all of the words."
+BY_MEANING = "Some results were found by meaning, without all of the words."
 # queries of at least this many words also find sections with most of them
 _LONG = 3
 # with fewer pages, a word may be misspelled
@@ -112,6 +112,7 @@ async def _search(
         found = replace(found, candidates=fuse(found.candidates, similar, weight))
     pages = by_page(found.candidates)
     end = offset + request.limit
+    shown = [page[0] for page in pages[offset:end]]
     ids = tuple(generation.id for generation in searched)
     items = await hits_of(connection, pages[offset:end], ids)
     is_last = len(pages) <= end
@@ -120,8 +121,9 @@ async def _search(
         total=len(pages),
         capped=found.capped,
         next_cursor=None if is_last else encode_cursor((ids, end), *_question(request)),
+        offset=offset,
         took=0,
-        note=_note(query, searched, found, items),
+        note=_note(query, searched, found, shown),
         suggestion=found.suggestion,
         facets=facets_of(pages),
     )
@@ -275,7 +277,7 @@ def _note(
     query: Query,
     generations: Sequence[SearchedGeneration],
     found: _Found,
-    items: Sequence[Hit],
+    shown: Sequence[Candidate],
 ) -> str | None:
     if not generations:
         return "Nothing has been published yet."
@@ -286,8 +288,12 @@ def _note(
             return "The query has only words to exclude."
         return "No searchable words in the query: these are too common, or not words."
     notes = [found.note] if found.note else []
-    if any(hit.missing for hit in items):
+    # with alternatives, one of them is enough
+    partial = [] if len(query.alternatives) > 1 else [e for e in shown if not e.is_complete]
+    if any(not each.is_similar for each in partial):
         notes.append(MOST_WORDS)
+    if any(each.is_similar for each in partial):
+        notes.append(BY_MEANING)
     if query.shortened:
         notes.append("Only the beginning of the query was used.")
     return " ".join(notes) or None

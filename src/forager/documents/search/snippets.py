@@ -42,9 +42,9 @@ def text_to_mark(content: str, hints: Sequence[str], heads: Sequence[str] = ()) 
 
     Heads are the heading and the title above it, which are shown where only they match.
     """
-    if len(content) > MAX_TEXT:
-        content = _cut(content, _likely_places(content, hints), MAX_TEXT)
-    parts = (*(one_line(head)[:LENGTH] for head in heads), plain_text(content))
+    # markup is removed between two cuts: one through a link would leave half of it
+    text = plain_text(_cut(content, hints, 4 * MAX_TEXT))
+    parts = (*(one_line(head)[:LENGTH] for head in heads), _cut(text, hints, MAX_TEXT))
     return _BETWEEN.join(parts).replace("<", _LEFT).replace(">", _RIGHT)
 
 
@@ -59,6 +59,8 @@ def make_snippet(marked: str, identifiers: Sequence[str]) -> tuple[str, tuple[Ra
     head = None if ranges else next((head for head in heads if head[1]), None)
     if head is not None:
         text, ranges = f"{head[0]}: {text}" if text else head[0], head[1]
+    elif not text and heads:
+        text = heads[0][0]
     kinds = [(a, b, text[a:b].casefold()) for a, b in ranges]
     start, end = _bounds(text, _best_start(kinds, LENGTH), LENGTH)
     shown = text[start:end].strip()
@@ -144,8 +146,12 @@ def _best_start(marks: Sequence[tuple[int, int, str]], width: int) -> int:
     return best_start
 
 
-def _cut(text: str, marks: Sequence[tuple[int, int, str]], width: int) -> str:
-    start, end = _bounds(text, _best_start(marks, width // 2), width)
+def _cut(text: str, hints: Sequence[str], width: int) -> str:
+    if len(text) <= width:
+        return text
+    # around the same place, whatever the width
+    focus = _best_start(_likely_places(text, hints), MAX_TEXT // 2)
+    start, end = _bounds(text, focus, width)
     return text[start:end]
 
 
@@ -168,10 +174,13 @@ _STEERING = re.compile(
 # each part is bounded, so that no text is slow
 _LINK = re.compile(r"!?\[([^\[\]]{0,500})\]\([^()\s]{0,2000}(?:\s\"[^\"]{0,500}\")?\)")
 _FENCE = re.compile(r"^[ \t]{0,20}(?:```|~~~)[^\n]{0,200}$", re.MULTILINE)
-_LINE_MARK = re.compile(r"^[ \t]{0,20}(?:#{1,6}|>|[-*+])[ \t]", re.MULTILINE)
+_LINE_MARK = re.compile(r"^(?:[ \t]{0,20}(?:#{1,6}|>|[-*+])(?=\s|\Z)){1,20}", re.MULTILINE)
 _TABLE_RULE = re.compile(r"^[ \t]{0,20}\|?[ \t:|-]{3,500}$", re.MULTILINE)
-_STRONG = re.compile(r"\*\*(?=\S)([^*\n]{1,500})(?<=\S)\*\*")
+# with emphasis in it
+_STRONG = re.compile(r"\*\*(?=\S)((?:[^*\n]|\*[^*\n]{1,100}\*){1,200})(?<=\S)\*\*")
 _EMPHASIS = re.compile(r"(?<![\w*\\])\*(?=[^\s*])([^*\n]{1,300})(?<=[^\s*\\])\*(?![\w*])")
+# of a link that was cut
+_CUT_LINK = re.compile(r"\*{0,3}!?\[(?:[^\[\]\n]{0,500}|[^\[\]]{0,500}\]\([^()\s]{0,2000})\Z")
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~])")
 
@@ -185,7 +194,7 @@ def plain_text(markdown: str) -> str:
     """The words of a markdown text on one line. HTML in it stays what it is: text."""
     text = _LINK.sub(r"\1", _FENCE.sub("", markdown))
     # again: a link around an image
-    text = _LINK.sub(r"\1", text)
+    text = _CUT_LINK.sub("", _LINK.sub(r"\1", text))
     text = _LINE_MARK.sub("", _TABLE_RULE.sub("", text))
     text = _EMPHASIS.sub(r"\1", _STRONG.sub(r"\1", _BREAK.sub(" ", text)))
     text = text.replace("`", "").replace("|", " ")
@@ -291,9 +300,7 @@ def _hit(
         generation=section.generation,
         fetched_at=section.fetched_at,
         language=section.language,
-        missing=()
-        if best.is_similar
-        else tuple(term.text for term, rank, head in terms if not rank and not head),
+        missing=tuple(term.text for term, rank, head in terms if not rank and not head),
         sections=tuple(_further(sections[other.document_id, other.position]) for other in others),
         more_sections=more,
         repeats=best.repeats,

@@ -261,6 +261,23 @@ async def select_places(
     return {(row.document_id, row.position): row for row in found}
 
 
+async def select_matched_terms(
+    connection: Connection, keys: Sequence[Key], terms: Sequence[str]
+) -> dict[Key, list[bool]]:
+    """Which of the terms are in each section."""
+    cursor = await connection.execute(
+        """
+        SELECT s.document_id, s.position,
+               ARRAY(SELECT s.tsv @@ term::tsquery OR s.head_tsv @@ term::tsquery
+                       FROM unnest(%s::text[]) WITH ORDINALITY AS t (term, place) ORDER BY place)
+          FROM unnest(%s::bigint[], %s::integer[]) AS k (document_id, position)
+          JOIN section_search s USING (document_id, position)
+        """,
+        (list(terms), [key[0] for key in keys], [key[1] for key in keys]),
+    )
+    return {(document, position): has for document, position, has in await cursor.fetchall()}
+
+
 async def select_word_counts(
     connection: Connection, generations: Sequence[int], words: Sequence[str]
 ) -> tuple[int, dict[str, int]]:

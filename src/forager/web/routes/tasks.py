@@ -237,7 +237,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
 
 async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
     if form.checked("allow_private"):
-        visit.caller.require(Scope.ADMIN)
+        visit.caller.require(Scope.ADMIN, "allow_private")
     return await visit.here.tasks.track(
         urls,
         every=form.interval("every"),
