@@ -11,6 +11,8 @@ from forager.processes.started import StartedProcess, start_runner
 # commands that run a crawl in the foreground, and options with which they do not
 _CRAWLING = frozenset({"crawl", "demo", "resume"})
 _NOT_CRAWLING = frozenset({"--help", "-h", "--detach", "--dry-run", "--serve"})
+# the process must read the same file, which it finds in an environment variable
+_CONFIG = "--config"
 
 
 def main() -> None:
@@ -42,6 +44,8 @@ def _runs_crawl(arguments: Sequence[str]) -> bool:
         if "=" not in command:
             next(words, "")
         command = next(words, "")
+    if any(word.startswith(_CONFIG) for word in arguments):
+        return False
     return command in _CRAWLING and _NOT_CRAWLING.isdisjoint(arguments)
 
 

@@ -18,6 +18,7 @@ from forager.doctor.work import check_services
 from forager.errors import DatabaseUnavailable, ForagerError
 from forager.logs import configure_logs
 from forager.metrics.gauges import Gauges
+from forager.processes.identity import process_name
 from forager.services import store, supervisor
 from forager.services.report import identify, list_service_processes, run_services
 from forager.services.service import Service, backoff, isolated
@@ -241,6 +242,10 @@ async def test_the_doctor_names_services_that_fail(database: Database, settings:
     await report(database, SOUND)
     check = await check_services(database, settings)
     assert (check.level, check.finding) == (Level.OK, "1 in 1 process")
+    killed = identify("worker", f"{process_name()}0")
+    async with database.connection() as connection:
+        await store.upsert_process(connection, killed, orjson.loads(orjson.dumps([SOUND])))
+    assert (await check_services(database, settings)).finding == "1 in 1 process", "one is killed"
     await report(database, SKIPPING)
     check = await check_services(database, settings)
     assert check.level is Level.WARN

@@ -79,6 +79,7 @@ def test_a_command_does_not_import_the_others() -> None:
         ("crawl https://example.org/ --detach", False),
         ("crawl --help", False),
         ("search crawl", False),
+        ("--config=other.toml crawl https://example.org/", False),
         ("--home", False),
     ],
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -231,18 +232,14 @@ def test_no_bytes_raise(body: bytes, start: bytes) -> None:
 
 
 MEASURE = """
-import resource
+import resource, sys
+from pathlib import Path
 from forager.crawl.sitemaps.reader import Sitemap
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-def sitemap(pages):
-    filler = b"<news:title>" + b"word " * 250 + b"</news:title>"
-    urls = b"".join(b"<url><loc>/page/%d</loc>%s</url>" % (n, filler) for n in range(pages))
-    return b"<urlset>%s</urlset>" % urls
-
-small, large = sitemap(40), sitemap(40_000)
+small, large = (Path(name).read_bytes() for name in sys.argv[1:])
 entries = sum(1 for _ in Sitemap("https://shop.example/sitemap.xml", small))
 warm, read = peak(), Sitemap("https://shop.example/sitemap.xml", large)
 entries += sum(1 for _ in read)
@@ -251,10 +248,19 @@ print(entries, len(large), peak() - warm)
 """
 
 
-def test_fifty_megabytes_cost_next_to_no_memory() -> None:
+def long_sitemap(path: Path, pages: int) -> Path:
+    filler = b"<news:title>" + b"word " * 250 + b"</news:title>"
+    urls = b"".join(b"<url><loc>/page/%d</loc>%s</url>" % (n, filler) for n in range(pages))
+    path.write_bytes(b"<urlset>%s</urlset>" % urls)
+    return path
+
+
+def test_fifty_megabytes_cost_next_to_no_memory(tmp_path: Path) -> None:
+    files = [long_sitemap(tmp_path / f"{pages}.xml", pages) for pages in (40, 40_000)]
     run = subprocess.run(
-        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, timeout=60
-    )
+        [sys.executable, "-c", MEASURE, *files],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
     entries, fed, kilobytes = map(int, run.stdout.split())
     assert entries == 40_040
     assert fed > 50_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from forager.db.database import Database
 from forager.logs import configure_logs
-from forager.parsers import registry
+from forager.parsers import reading, registry
 from forager.parsers.page_cache import Page
 from forager.parsers.parser import FieldProblem
 from forager.parsers.reading import ReadingPool, tried_versions
@@ -120,3 +120,13 @@ async def test_a_worker_names_the_parsers_that_it_cannot_use(
     said = [line for line in capsys.readouterr().err.splitlines() if "cannot be used" in line]
     assert len(said) == 1
     assert "nothing_like_it" in said[0]
+
+
+def test_a_product_with_invalid_values_is_an_error_of_its_parser() -> None:
+    answer = {
+        "parser": "shop", "version": "1", "language": None, "canonical": None, "seconds": 0.1,
+        "product": {"name": "Lamp", "variants": [{"sku": 5}]},
+    }  # fmt: skip
+    parsed = reading._parsed(answer)
+    assert parsed.product is None
+    assert "invalid product" in str(parsed.error)

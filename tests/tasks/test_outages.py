@@ -192,6 +192,14 @@ async def test_first_attempts_raise_the_alarm_and_its_decision_applies_to_all_mi
     assert await market.tasks.sql("SELECT blocked_until FROM domains") == [(None,)]
 
 
+async def test_a_decision_does_not_shorten_what_the_host_asked_for(market: Market) -> None:
+    await market.visit(await market.open(12))
+    await market.tasks.sql("UPDATE domains SET blocked_until = now() + interval '1 day'")
+    await decide_alarm(market.tasks.database, market.shop.host, Decision.DISCARD)
+    blocked = await market.tasks.sql("SELECT blocked_until > now() FROM domains")
+    assert blocked == [(True,)]
+
+
 @pytest.mark.parametrize("decision", Decision)
 async def test_held_results_are_accepted_or_discarded(market: Market, decision: Decision) -> None:
     ids = await market.open(12)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
+from urllib.parse import urlsplit
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
@@ -41,8 +42,8 @@ RETRY_LOOK = 0.5
 LONGEST_WAIT = 60.0
 # a refresh whose first pages all fail, this many, is of a site that is down
 SITE_IS_DOWN = 20
-# fewer if no connection was possible, after all retries: the host is asked ever more rarely
-SITE_IS_UNREACHABLE = 3
+# fewer for network errors on the only host of a crawl: the delays between its requests grow
+SITE_IS_UNREACHABLE = 5
 
 FINISHED = Completed("finished")
 
@@ -75,6 +76,7 @@ class Engine:
         self._ending = ending
         self._learner = learner
         self._concurrency = _concurrency(options)
+        self._has_one_host = len({urlsplit(url).netloc for url in options.urls}) == 1
         self._visits: set[asyncio.Task[Visit]] = set()
         self._failure: BaseException | None = None
         self._settled: list[Settlement | Postponed] = []
@@ -153,7 +155,7 @@ class Engine:
         if ledger.pages:
             return False
         reasons = ledger.reasons.get(CARRIED_OVER, Counter())
-        unreachable = reasons[ErrorKind.NETWORK] == ledger.carried_over
+        unreachable = self._has_one_host and reasons[ErrorKind.NETWORK] == ledger.carried_over
         return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
 
     def _bytes_waiting(self) -> int:

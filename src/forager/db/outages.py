@@ -119,7 +119,7 @@ async def retry_until_available(
                 return await operation()
             except unavailable as error:
                 if not is_waiting:
-                    log.warning("cannot be written now, will try again", reason=_reason(error))
+                    log.warning("database or disk unavailable, will retry", reason=_reason(error))
                     _WAITING.append(error)
                     is_waiting = True
                 full = isinstance(error, DiskFull)

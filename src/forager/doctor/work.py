@@ -18,6 +18,7 @@ from forager.jobs.store import failed_runs, reads
 from forager.parsers.overview import overview
 from forager.parsers.rates import degraded_domains
 from forager.parsers.store.rollouts import select_bypassed
+from forager.processes.identity import has_died
 from forager.products.store.audit import find
 from forager.render.finding import INSTALL
 from forager.secrets import Vault
@@ -57,7 +58,11 @@ async def check_workers(database: Database, settings: Settings) -> Check:
 async def check_services(database: Database, settings: Settings) -> Check:
     """Whether the background services of all running processes succeed."""
     processes = await list_service_processes(database, settings)
-    living = [process for process in processes if not process.is_gone]
+    living = [
+        each
+        for each in processes
+        if not each.is_gone and not (each.process and has_died(each.process))
+    ]
     services = [service for process in living for service in process.services]
     failing = [service for service in services if service.is_failing]
     skipped = [item for service in services for item in service.skipped]

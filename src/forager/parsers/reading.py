@@ -105,11 +105,16 @@ def tried_versions(
 
 
 def _parsed(answer: Mapping[str, Any]) -> Parsed:
+    product, error = None, answer.get("error")
+    try:
+        product = from_plain(answer["product"]) if "product" in answer else None
+    except ValueError as invalid:  # of a plug-in, whose values have any type
+        error = f"the parser returned an invalid product: {invalid}"
     return Parsed(
         answer["parser"],
         answer["version"],
-        from_plain(answer["product"]) if "product" in answer else None,
-        answer.get("error"),
+        product,
+        error,
         tuple(FieldProblem(str(field), str(words)) for field, words in answer.get("problems", ())),
         tuple(map(str, answer.get("fallbacks", ()))),
         answer["language"],

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import IO
 
 # Every process below one of ours inherits this variable, so a child that created its own session
@@ -67,9 +66,9 @@ class StartedProcess:
         if not self.is_assigned:
             self.is_assigned = True
             self.control.close()
-            with suppress(ProcessLookupError):
+            if self.process.poll() is None:  # its number is not in use by another process
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+                self.process.wait()
 
 
 def start_runner() -> StartedProcess:

@@ -72,7 +72,11 @@ class SupervisedProcess:
             spare = StartedProcess(module, mark=mark)
         spare.is_assigned = True
         self._control = spare.control
-        self._child = ChildProcess(spare.process, mark=spare.mark, on_exit=self._note_exit)
+        try:
+            self._child = ChildProcess(spare.process, mark=spare.mark, on_exit=self._note_exit)
+        except OSError:
+            self._control.close()
+            raise
         self.send(assignment)
         self._loop.add_reader(self._control.fileno(), self._read)
 

@@ -180,6 +180,7 @@ _TYPES = {"int": "int64", "str": "string", "Decimal": "money", "datetime": "time
 PRODUCT_COLUMNS = {
     column.name: _TYPES[str(column.type).removesuffix(" | None")]
     for column in fields(ListedProduct)
+    if column.name != "failing_since"  # of its page, not of the product
 } | {"rating": "rating"}
 ALL_COLUMNS = (
     PRODUCT_COLUMNS

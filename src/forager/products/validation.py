@@ -28,6 +28,8 @@ _QUOTED = 80
 
 
 class Severity(StrEnum):
+    """The consequence for a value that breaks a rule."""
+
     # impossible: the value is rejected
     ERROR = "error"
     # implausible: the value is rejected until a later visit confirms it

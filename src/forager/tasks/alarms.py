@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, NotFound
 from forager.extract.product.record import Availability
-from forager.fetch.budgets.store import block_domain
+from forager.fetch.budgets.store import block_domain, unblock_domain
 from forager.fetch.domains.service import domain_name
-from forager.fetch.domains.store import forget_slow_down
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
@@ -44,6 +44,8 @@ _BLOCK_SECONDS, _LONGEST_BLOCK = 60.0, 6 * 3600.0
 
 
 class Decision(StrEnum):
+    """An operator's decision about held results."""
+
     ACCEPT = "accept"
     DISCARD = "discard"
 
@@ -218,7 +220,9 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         else:
             await store.visit_now(connection, task_ids)
         await store.update_health(connection, DomainHealth(health.domain_id, accepted=accepted))
-        await forget_slow_down(connection, name)
+        # not a Retry-After of the host that is longer than the block of the alarm
+        block = timedelta(seconds=_BLOCK_SECONDS + 1)
+        await unblock_domain(connection, health.domain_id, ends_by=alarms[0].raised_at + block)
         payload = {"reason": health.alarm, "decision": decision.value, "tasks": len(task_ids)}
         event = NewEvent(EventKind.DOMAIN_RECOVERED, None, health.domain_id, payload)
         await record_events(connection, [event])

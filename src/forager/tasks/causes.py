@@ -17,6 +17,8 @@ MAX_TRACE = 20_000
 
 
 class ErrorType(StrEnum):
+    """The groups in which errors are counted and listed."""
+
     NETWORK = "network"
     HTTP = "http"
     PARSE = "parse"

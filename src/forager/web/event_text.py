@@ -24,16 +24,16 @@ def summary_of(event: EventRow) -> str:
         case EventKind.PRICE_CHANGED:
             return _price_change(payload)
         case EventKind.VARIANT_CHANGED:
-            stock = ARROW.join(
-                _state(payload, name) or "unknown" for name in ("old_availability", "availability")
-            )
-            return f"{payload.get('variant')}: {_price_change(payload)}, {stock}"
+            states = [_state(payload, name) for name in ("old_availability", "availability")]
+            stock = "" if states[0] == states[1] else _change_of(*states)
+            parts = filter(None, [_price_change(payload), stock])
+            return f"{payload.get('variant')}: {', '.join(parts)}"
         case EventKind.ALERT:
-            kind = words(str(payload.get("rule", {}).get("kind", "")))
+            kind = words(str((payload.get("rule") or {}).get("kind", "")))
             variant = f" of {payload['variant']}" if payload.get("variant") else ""
             return f"{kind}{variant}: {_price_change(payload)}"
         case EventKind.AVAILABILITY_CHANGED:
-            return ARROW.join(_state(payload, name) or "unknown" for name in ("old", "new"))
+            return _change_of(_state(payload, "old"), _state(payload, "new"))
         case EventKind.PARSER_DEGRADED:
             now, before = payload.get("recent_rate"), payload.get("week_rate")
             pages = counted(int(payload.get("recent_pages") or 0), "page")
@@ -73,6 +73,10 @@ def _money(payload: Mapping[str, Any], name: str, currency: str | None = None) -
         return money(Decimal(str(amount)), currency or payload.get("currency"))
     except InvalidOperation:
         return str(amount)
+
+
+def _change_of(old: str, new: str) -> str:
+    return f"{old or 'unknown'}{ARROW}{new or 'unknown'}"
 
 
 def _state(payload: Mapping[str, Any], name: str) -> str:

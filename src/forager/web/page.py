@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from forager.api.services import CachedAnswer
-from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.errors import ForagerError, InvalidInput
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form, parse_form
 from forager.web.live import stream
@@ -232,7 +232,7 @@ async def attempt(work: Awaitable[Found], otherwise: Found) -> tuple[Found, Fora
     """The result of a search, or `otherwise` and the error, which the page shows."""
     try:
         return await work, None
-    except (InvalidInput, NotFound, NotAllowed) as error:
+    except InvalidInput as error:
         return otherwise, error
 
 

@@ -319,17 +319,15 @@ async def drop_references_at(connection: Connection, refs: Sequence[ArchiveRef])
 
 async def mark_going(connection: Connection, name: str) -> bool:
     """Mark a locked segment for deletion, unless a row refers to it."""
-    return (
-        await Tuples(connection).affected(
-            f"""
+    marked = await Tuples(connection).affected(
+        f"""
         UPDATE archive_segments s
            SET going_at = coalesce(going_at, now())
          WHERE s.name = %s AND NOT ({IS_REFERRED_TO})
         """,
-            (name,),
-        )
-        > 0
+        (name,),
     )
+    return marked > 0
 
 
 async def delete_row(connection: Connection, name: str) -> None:

@@ -193,13 +193,11 @@ async def select_movable(
 
 async def mark_moved(connection: Connection, name: str, place: str) -> bool:
     """Record that a place has all of a segment; not of one that is being deleted."""
-    return (
-        await Tuples(connection).affected(
-            "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
-            (place, name),
-        )
-        > 0
+    moved = await Tuples(connection).affected(
+        "UPDATE archive_segments SET moved_to = %s WHERE name = %s AND going_at IS NULL",
+        (place, name),
     )
+    return moved > 0
 
 
 async def mark_unmoved(connection: Connection, names: Sequence[str], place: str) -> None:

@@ -8,7 +8,7 @@ from forager.cli.options import Cursor, Domain, Limit, moment, option
 from forager.cli.output import Columns, on_one_line
 from forager.cli.running import CommandContext, lists
 from forager.web.event_text import summary_of
-from forager.webhooks.events import list_events
+from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.webhook import EventRow
 
 LONGEST = 300
@@ -23,11 +23,11 @@ def events() -> None:
 
 def words_of(event: EventRow) -> str:
     """Describe an event in one line; of an unknown kind, list the values by name."""
-    summary = summary_of(event)
-    if not summary:
+    if event.kind in list(EventKind):
+        parts = [str(event.payload.get("name") or ""), summary_of(event)]
+        summary = ": ".join(filter(None, parts))
+    else:
         summary = ", ".join(f"{name}: {value}" for name, value in event.payload.items())
-    elif event.payload.get("name"):
-        summary = f"{event.payload['name']}: {summary}"
     return on_one_line(summary.replace("\N{NO-BREAK SPACE}", " "))[:LONGEST]
 
 

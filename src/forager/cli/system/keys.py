@@ -25,6 +25,15 @@ KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key ID.")]
 STYLES = {"active": "green", "expired": "yellow", "revoked": "red"}
 
 
+def _owner_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is not the ID of an owner", hint="`forager keys list` shows owners."
+        ) from None
+
+
 def _show_made(made: MadeKey) -> None:
     say(made.text)
     note(
@@ -41,12 +50,13 @@ async def create(
     scope: Scope = option(
         "read, operate (start and manage work), or admin (everything).", default=Scope.OPERATE
     ),
-    owner: UUID | None = option("Owner of everything created with it.", show_default="a new owner"),
+    owner: str | None = option("Owner of everything created with it.", show_default="a new owner"),
     expires: str | None = option("Time until it expires: 12h, 90d.", show_default="never"),
 ) -> object:
     """Create a key and print it once. After the first key, every request needs one."""
     life = None if expires is None else parse_duration(expires).total_seconds()
-    return await create_key(here.database, name, scope=scope, user_id=owner, expires_in=life)
+    user_id = None if owner is None else _owner_id(owner)
+    return await create_key(here.database, name, scope=scope, user_id=user_id, expires_in=life)
 
 
 _KEY_COLUMNS: Columns = {
@@ -110,12 +120,7 @@ async def set_quota(
     quota: Annotated[Quota, QuotaOptions],
 ) -> object:
     """Set the quota of an owner; limits that are not given are removed."""
-    try:
-        user_id = UUID(owner)
-    except ValueError:
-        raise InvalidInput(
-            f"{owner[:40]!r} is not the ID of an owner", hint="`forager keys list` shows owners."
-        ) from None
+    user_id = _owner_id(owner)
     return {"user_id": user_id, "quota": await quotas.set_quota(here.database, user_id, quota)}
 
 

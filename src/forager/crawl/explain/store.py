@@ -61,7 +61,7 @@ async def select_settled(
 async def select_pending(
     connection: Connection, jobs: Sequence[UUID], key: bytes
 ) -> UrlRecord | None:
-    """The same for pending URLs; reads whole frontiers, which have no index by URL."""
+    """The entry of a pending URL; reads whole frontiers, which have no index by URL."""
     return await Rows(connection, UrlRecord).first(
         """
         SELECT job_id, url, 'pending' AS outcome, NULL::text AS reason, NULL::text AS detail,

@@ -9,7 +9,7 @@ from typing import LiteralString
 from psycopg import sql
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 # vectors that are worth an index: reading as many takes some 20 ms
 MANY = 50_000
@@ -27,8 +27,9 @@ class SectionText:
 
 
 async def has_pgvector(connection: Connection) -> bool:
-    cursor = await connection.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'")
-    return cursor.rowcount > 0
+    return await Tuples(connection).exists(
+        "SELECT FROM pg_available_extensions WHERE name = 'vector'"
+    )
 
 
 async def select_model(connection: Connection) -> str | None:

@@ -7,7 +7,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples
 from forager.documents.generation import Generation, Source
 
 _GENERATION: LiteralString = """
@@ -151,8 +151,7 @@ async def select_published_before(connection: Connection, source_id: str) -> Gen
 
 
 async def generation_is_readable(connection: Connection, generation_id: int) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         "SELECT FROM generations WHERE id = %s AND state IN ('published', 'retired')",
         (generation_id,),
     )
-    return cursor.rowcount > 0

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
@@ -358,6 +359,14 @@ async def block_domain(connection: Connection, domain_id: int, seconds: float) -
          WHERE id = %(id)s
         """,
         {"id": domain_id, "seconds": seconds},
+    )
+
+
+async def unblock_domain(connection: Connection, domain_id: int, *, ends_by: datetime) -> None:
+    """End a block that ends by a time; a longer one was requested by the host."""
+    await connection.execute(
+        "UPDATE domains SET blocked_until = NULL WHERE id = %s AND blocked_until <= %s",
+        (domain_id, ends_by),
     )
 
 

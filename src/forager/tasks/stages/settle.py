@@ -12,7 +12,7 @@ from forager.archive.record import ArchiveError
 from forager.db.database import Connection
 from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
-from forager.errors import ErrorKind
+from forager.errors import ErrorKind, Retry, StatementTimedOut
 from forager.logs import get_logger
 from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
 from forager.settings import Settings
@@ -114,9 +114,16 @@ async def commit_isolated(
     refuse: Callable[[Item, Cause], Awaitable[None]],
 ) -> None:
     """Commit all items together; each one that cannot be written is refused alone."""
+
     # one page must not delay the others, whatever the error
+    async def commit_in_time(some: Sequence[Item]) -> None:
+        try:
+            await commit(some)
+        except StatementTimedOut as error:  # not retried: fewer items may be written in time
+            raise Retry(error.message, kind=ErrorKind.INTERNAL) from error
+
     refused = await isolate_refused(
-        items, lambda some: retry_until_stored(lambda: commit(some)), refusals=(Exception,)
+        items, lambda some: retry_until_stored(lambda: commit_in_time(some)), refusals=(Exception,)
     )
     for item, error in refused:
         cause = refusal(error)
