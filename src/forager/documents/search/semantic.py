@@ -169,7 +169,7 @@ def fuse(
 ) -> list[Candidate]:
     """Both rankings in one: pages by the sum of their scores, each on a scale from 0 to 1.
 
-    Pages with all words come before pages that were found only by meaning.
+    The best page with all words comes before pages that were found only by meaning.
     """
     words, meaning = _scaled(by_words), _scaled(by_meaning)
     known = {(each.document_id, each.position): each for each in reversed([*by_words, *by_meaning])}
@@ -177,11 +177,11 @@ def fuse(
     for each in found:
         page = each.document_id
         each.score = words.get(page, 0.0) + weight * meaning.get(page, 0.0)
-    lowest = min((each.score for each in by_words if each.is_complete), default=None)
+    best = max((each.score for each in by_words if each.is_complete), default=None)
     for each in found:
-        if lowest is not None and each.document_id not in words and not each.is_complete:
-            each.score = min(each.score, lowest)
-    return sorted(found, key=lambda each: (-each.score, each.document_id))
+        if best is not None and each.document_id not in words and not each.is_complete:
+            each.score = min(each.score, best)
+    return sorted(found, key=lambda each: (-each.score, each.is_similar, each.document_id))
 
 
 def _scaled(ranking: Sequence[Candidate]) -> dict[int, float]:
