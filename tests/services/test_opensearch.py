@@ -687,8 +687,8 @@ from forager.index import reindex
 reindex.ROWS = 5
 import time
 from forager.index.writing import IndexWriter
-made = IndexWriter._made
-IndexWriter._made = lambda *a: (time.sleep(1.5), made(*a))[1]
+serialize = IndexWriter._serialize
+IndexWriter._serialize = lambda *a: (time.sleep(1.5), serialize(*a))[1]
 from forager.__main__ import main
 main()
 """
