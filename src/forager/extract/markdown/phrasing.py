@@ -8,7 +8,13 @@ from functools import lru_cache
 
 import ada_url
 
-from forager.extract.markdown.escape import balanced, code_span, escape_line_start, escape_text
+from forager.extract.markdown.escape import (
+    balanced,
+    code_span,
+    escape_line_start,
+    escape_text,
+    markdown_of,
+)
 from forager.extract.markdown.headings import is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
@@ -37,9 +43,7 @@ class Phrasing:
             if self._parts and text:
                 self._parts.append(" ")
             return
-        if "&" in text:
-            text = unescape(text)
-        self._parts.append(escape_text(text))
+        self._parts.append(markdown_of(text))
         if not self._in_heading:
             self._anchor = None
 
@@ -70,11 +74,16 @@ class Phrasing:
 
     def code(self, index: int, _tag: Tag) -> int:
         end = self._tokens.closing[index]
-        if text := self._kept(index, end):
+        if end == index + 1 and len(self._tokens.texts[end]) <= _MAX_CACHED_CODE:
+            span = _cached_code(self._tokens.texts[end])
+        elif text := self._kept(index, end):
             span = code_span(text)
-            is_text = end == index + 1 or self._inline.in_link
-            url = None if is_text else self._only_link(index, end, text)
-            self._parts.append(f"[{span}]({url})" if url else span)
+            url = None if self._inline.in_link else self._only_link(index, end, text)
+            span = f"[{span}]({url})" if url else span
+        else:
+            span = ""
+        if span:
+            self._parts.append(span)
             if not self._in_heading:
                 self._anchor = None
         return end + 1
@@ -154,6 +163,16 @@ class Phrasing:
             if self._tokens.tags[index].name == "annotation":
                 return unescape(self._tokens.texts[index + 1])
         return None
+
+
+_MAX_CACHED_CODE = 100  # characters
+
+
+@lru_cache(maxsize=8192)
+def _cached_code(html: str) -> str:
+    """Inline code without tags: the names of functions and options are on many pages."""
+    text = collapse(unescape(html))
+    return code_span(text) if text else ""
 
 
 # --- images ---------------------------------------------------------------------------------
