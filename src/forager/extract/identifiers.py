@@ -33,7 +33,9 @@ _IDENTIFIER = re.compile(
 _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|\$<|[a-z0-9][A-Z]|\(\)")
 # Words that may be identifiers: runs of words without any such sign are skipped in one step.
 # Nothing here backtracks, so that the cost is linear in the length of the text.
-_WORDS = re.compile(r"""(?:["'“`*(\[]*+[A-Z]*+[a-z0-9]*+["'”`*)\].,;:]*+\s++)*+(\S*+)\s*+""")
+_WORDS = re.compile(
+    r"""(?:["'“`*(\[|={}+/—→•]*+[A-Z]*+[a-z0-9]*+["'”`*)\].,;:|={}/]*+\s++)*+(\S*+)\s*+"""
+)
 # a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
 # would otherwise be read again from each of them
 _LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")

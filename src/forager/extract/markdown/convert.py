@@ -110,7 +110,7 @@ class Converter(Phrasing):
         if self._in_heading:
             self._parts.append(" ")
             return
-        lines = self._inline.take_lines()
+        lines = self._take_lines()
         if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
             self.dropped += len(lines[0])
             return
@@ -241,15 +241,20 @@ class Converter(Phrasing):
         return self._open_title(index)
 
     def _open_title(self, index: int) -> int:
-        opened = self._inline.open("**")
+        end = self._tokens.closing[index]
+        following = self._open_inline(index, "**")
+        if following > end:  # nothing but text
+            self._flush()
+            return following
+        close = self._ends.get(end)
 
-        def close() -> None:
-            if opened:
-                self._inline.close()
+        def close_title() -> None:
+            if close:
+                close()
             self._flush()
 
-        self._ends[self._tokens.closing[index]] = close
-        return index + 1
+        self._ends[end] = close_title
+        return following
 
     def preformatted(self, index: int, tag: Tag) -> int:
         self._flush()
@@ -315,7 +320,7 @@ class Converter(Phrasing):
 
         def close() -> None:
             self._in_heading, self._anchor = False, None
-            markdown = visible(self._inline.take_line())
+            markdown = visible(self._take_line())
             label = is_boilerplate_phrase(heading.text, one_word=False)
             self._end_heading(Part(level, heading.text, markdown, anchor, label=label))
 
