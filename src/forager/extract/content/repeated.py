@@ -108,31 +108,25 @@ def blocks_of(tokens: Tokens) -> list[Block]:
 
 def _heading_ends(tokens: Tokens) -> list[Block]:
     """The last element of most headings of a page, if it is the same with the same text."""
-    ends = Counter(
-        end for index in tokens.headings if (end := _heading_end(tokens, index)) is not None
-    )
+    ends = Counter(end[1] for index in tokens.headings if (end := _heading_end(tokens, index)))
     most, count = ends.most_common(1)[0] if ends else ("", 0)
     if count < max(2, _SHARE * len(tokens.headings)):
         return []
     return [Block("", HEADING_END, most, (), False, False, False)]
 
 
-def _heading_end(tokens: Tokens, heading: int) -> str | None:
-    """The last element of a heading, if there is text before it."""
-    if (start := _last_element(tokens, heading)) is None:
-        return None
-    text = collapse("".join(tokens.texts[start + 1 : tokens.closing[heading]]))
-    has_words = any(text.strip() for text in tokens.texts[heading + 1 : start + 1])
-    tag = tokens.tags[start]
-    return _hash(f"{tag.name}.{tag.attributes.get('class', '')} {text}") if has_words else None
-
-
-def _last_element(tokens: Tokens, heading: int) -> int | None:
+def _heading_end(tokens: Tokens, heading: int) -> tuple[int, str] | None:
+    """The last element of a heading, if there is text before it: its index and its hash."""
     end = tokens.closing[heading]
     if tokens.texts[end].strip():
         return None
     inside = range(heading + 1, min(end - 1, heading + _MAX_HEADING_TAGS))
-    return next((index for index in inside if tokens.closing[index] == end - 1), None)
+    start = next((index for index in inside if tokens.closing[index] == end - 1), None)
+    if start is None or not any(map(str.strip, tokens.texts[heading + 1 : start + 1])):
+        return None
+    text = collapse("".join(tokens.texts[start + 1 : end]))
+    tag = tokens.tags[start]
+    return start, _hash(f"{tag.name}.{tag.attributes.get('class', '')} {text}")
 
 
 def _is_kept(tokens: Tokens, index: int, text: str, links: int) -> bool:
@@ -222,10 +216,8 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
 
 def _mark_heading_ends(tokens: Tokens, learned: Mapping[str, int]) -> None:
     for heading in tokens.headings:
-        if (end := _heading_end(tokens, heading)) and end in learned:
-            index = _last_element(tokens, heading)
-            assert index is not None
-            tokens.tags[index] = replace(tokens.tags[index], verdict=Verdict.REPEATED)
+        if (end := _heading_end(tokens, heading)) and end[1] in learned:
+            tokens.tags[end[0]] = replace(tokens.tags[end[0]], verdict=Verdict.REPEATED)
 
 
 def _pages_with(repeated: RepeatedBlocks, reader: _Reader, index: int, place: str) -> int:

@@ -25,7 +25,6 @@ from forager.extract.urls import (
     NEEDS_NO_PAGE,
     PLAIN_SEGMENT,
     directory_of,
-    join,
 )
 
 
@@ -292,7 +291,7 @@ _NOWHERE = ("javascript:", "data:", "blob:", "about:", "vbscript:")
 
 
 class Links:
-    """Resolves links against one base, with a cache: pages repeat their links."""
+    """Resolves links against one normalized base, with a cache: pages repeat their links."""
 
     __slots__ = ("_directory", "_is_plain", "_known", "base", "budget", "dropped")
 
@@ -301,7 +300,7 @@ class Links:
         self.budget = budget
         self.dropped = 0  # links beyond the budget
         self._directory = directory_of(base)
-        self._is_plain = "#" not in base and join(base) == base
+        self._is_plain = "#" not in base and base.count("/") > 2
         self._known: dict[str, str | None] = {}
 
     def absolute(self, href: str | None) -> str | None:

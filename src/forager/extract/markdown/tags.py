@@ -38,18 +38,13 @@ _ALIASES = {
     "c#": "csharp",
     "shell-session": "console",
     "js-nolint": "js",
-    "plain": "",
-    "plaintext": "",
-    "text": "",
-    "txt": "",
-    "none": "",
-    "default": "",
-    "nohighlight": "",
-    "no-highlight": "",
-    "unknown": "",
-    "undefined": "",
-    "literal-block": "",
-}
+} | dict.fromkeys(
+    name_set(
+        "plain plaintext text txt none default nohighlight no-highlight unknown undefined"
+        " literal-block"
+    ),
+    "",
+)
 # words after the same prefixes that are not languages
 _NOT_LANGUAGES = re.compile(
     r"block|wrapper|container|toolbar|box|snippet|line|lines|header|example|sample|area|title|content"
@@ -93,8 +88,6 @@ _ADMONITION = re.compile(
     r"|markdown-alert|docs-callout|admonitionblock)(?=\s|$)"
 )
 _NOTES = frozenset({"div", "aside", "section", "details"})
-
-
 _LEVELS = frozenset("123456")
 
 
