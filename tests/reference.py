@@ -1,4 +1,4 @@
-"""The reference pages, made from the code: `python -m tests.reference` writes them anew.
+"""The reference pages, made from the code: `python -m tests.reference` regenerates them.
 
 What stands above the marker in each page is written by hand and kept.
 """
