@@ -26,7 +26,7 @@ from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
-from forager.tasks.alarms import ReadName, hold_same_pages
+from forager.tasks.alarms import Doubt, ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import RenderDecisions, mode_of
@@ -220,8 +220,8 @@ class ParseStage(StageLoop[ReadTask]):
         log_lost(Stage.PARSE, [read.task for read in batch], kept)
         record(Stage.PARSE, attempts)
 
-    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, str]:
-        """Pages that suddenly show another product, and the reasons."""
+    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, Doubt]:
+        """Pages that suddenly show another product."""
         products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
         names = [
             ReadName(task, name, line(p.sku, SKU_LENGTH))
@@ -249,7 +249,7 @@ class ParseStage(StageLoop[ReadTask]):
         return written
 
     def _attempt(
-        self, read: ReadTask, written: Written | None, *, held: str | None = None
+        self, read: ReadTask, written: Written | None, *, held: Doubt | None = None
     ) -> Attempt:
         task = read.task
         attempt = Attempt(
@@ -259,8 +259,7 @@ class ParseStage(StageLoop[ReadTask]):
             duration_ms=read.duration_ms,
         )
         if held:
-            words = Cause(ErrorKind.VALIDATION, held)
-            return replace(attempt, outcome=Outcome.HELD, cause=words)
+            return replace(attempt, outcome=held[0], cause=held[1])
         if read.reading is None and read.cause is None:
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)

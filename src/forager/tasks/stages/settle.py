@@ -71,21 +71,21 @@ async def _with_missed(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
     """Turn failures that are not final yet into missed visits."""
-    failed = [a for a in _with(Outcome.FAILED, attempts) if a.cause and not a.cause.permanent]
+    failed = _with(Outcome.FAILED, attempts)
     if not failed:
         return list(attempts)
     failing = await store.select_failing(connection, [attempt.task.id for attempt in failed])
-    missed = {
-        a.task.id for a in failed if _stays_on_schedule(a, failing.get(a.task.id), settings)
-    }  # fmt: skip
+    missed = {a.task.id for a in failed if _is_missed(a, failing.get(a.task.id), settings)}
     return [replace(a, outcome=Outcome.MISSED) if a.task.id in missed else a for a in attempts]
 
 
-def _stays_on_schedule(
-    attempt: Attempt, failing: store.FailingTask | None, settings: Settings
-) -> bool:
-    """Whether an outage may explain the failure; a page that never existed is final."""
-    if failing is None or (not failing.was_read and attempt.http_status in GONE):
+def _is_missed(attempt: Attempt, failing: store.FailingTask | None, settings: Settings) -> bool:
+    """Whether an outage may explain the failure.
+
+    It may be a 404, an expired certificate or a robots.txt of a page that was read before.
+    """
+    is_permanent = attempt.http_status in GONE or (attempt.cause and attempt.cause.permanent)
+    if failing is None or (is_permanent and not failing.was_read):
         return False
     few = failing.failed_visits + 1 < settings.dead_letter_visits
     return few or failing.seconds < settings.dead_letter_after
