@@ -13,11 +13,15 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
+from forager.metrics.recorded import LEASE_LOSSES
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
+from forager.tasks.causes import Cause
 from forager.tasks.hints import StageHints
-from forager.tasks.stages.attempt import HeldTask, StageOfWorker
+from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker, failed
+from forager.tasks.stages.settle import commit_isolated, record, settle
+from forager.tasks.store.stages import lock_held
 
 log = get_logger("tasks")
 
@@ -87,8 +91,11 @@ class StageLoop(ABC, Generic[Result]):
         """Work on one task. Never raises."""
 
     @abstractmethod
-    async def _write(self, batch: Sequence[Result]) -> None:
-        """Commit results; each rejected one fails alone."""
+    async def _store(self, connection: Connection, batch: Sequence[Result]) -> list[Attempt]:
+        """Write the results of tasks that this worker still holds; returns what is to settle."""
+
+    def _stored(self, batch: Sequence[Result]) -> None:
+        """Called when results are committed."""
 
     def _freed(self, task: HeldTask) -> None:
         """Called when a task is not in progress any more."""
@@ -200,6 +207,35 @@ class StageLoop(ABC, Generic[Result]):
             batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
             await self._write(batch)
             self._leases.remove([result.task for result in batch])
+
+    async def _write(self, batch: Sequence[Result]) -> None:
+        """Commit results together; each one that cannot be written fails alone."""
+        await commit_isolated(batch, self._write_together, self._refuse)
+
+    async def _write_together(self, batch: Sequence[Result]) -> None:
+        async with self._database.transaction() as connection:
+            kept = await lock_held(connection, self._who, [result.task for result in batch])
+            mine = [result for result in batch if result.task.id in kept]
+            attempts = await self._store(connection, mine)
+            settled = await settle(connection, self._who, attempts, self._settings)
+        lost = [result.task.id for result in batch if result.task.id not in kept]
+        if lost:
+            LEASE_LOSSES.add("task", amount=len(lost))
+            log.warning(
+                "results dropped: the tasks were taken away",
+                stage=self._who.stage,
+                tasks=lost[:20],
+            )
+        record(self._who.stage, settled)
+        self._stored(mine)
+
+    async def _refuse(self, result: Result, cause: Cause) -> None:
+        """Fail the one task whose result cannot be written."""
+        attempt = failed(Attempt(task=result.task), cause, self._settings)
+        async with self._database.transaction() as connection:
+            if await lock_held(connection, self._who, [result.task]):
+                await settle(connection, self._who, [attempt], self._settings)
+        record(self._who.stage, [attempt])
 
 
 class TaskLeases:

@@ -31,18 +31,9 @@ from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
 from forager.tasks.rendering import RenderDecisions, mode_of
 from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
-from forager.tasks.stages.attempt import (
-    Attempt,
-    HeldTask,
-    Outcome,
-    Stage,
-    StageOfWorker,
-    backoff,
-    outcome_of_failure,
-)
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker, failed
 from forager.tasks.stages.download import read_by
 from forager.tasks.stages.loop import StageLoop, TaskLeases
-from forager.tasks.stages.settle import commit_isolated, log_lost, record, settle
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
 
@@ -199,26 +190,16 @@ class ParseStage(StageLoop[ReadTask]):
 
     # --- committing ------------------------------------------------------------------------
 
-    async def _write(self, batch: Sequence[ReadTask]) -> None:
-        await commit_isolated(batch, self._write_together, self._refuse)
-
-    async def _write_together(self, batch: Sequence[ReadTask]) -> None:
-        async with self._database.transaction() as connection:
-            kept = await store.lock_held(connection, self._who, [read.task for read in batch])
-            mine = [read for read in batch if read.task.id in kept]
-            complete = [read for read in mine if not read.needs_browser]
-            held = await self._held(connection, complete)
-            believed = [read for read in complete if read.task.id not in held]
-            written = await self._write_products(connection, believed)
-            attempts = [
-                self._attempt(read, written.get(read.task.id), held=held.get(read.task.id))
-                for read in mine
-            ]
-            attempts = await settle(connection, self._who, attempts, self._settings)
-            await self._complete(connection, mine, written)
-            await self._learn(connection, mine)
-        log_lost(Stage.PARSE, [read.task for read in batch], kept)
-        record(Stage.PARSE, attempts)
+    async def _store(self, connection: Connection, batch: Sequence[ReadTask]) -> list[Attempt]:
+        complete = [read for read in batch if not read.needs_browser]
+        held = await self._held(connection, complete)
+        believed = [read for read in complete if read.task.id not in held]
+        written = await self._write_products(connection, believed)
+        await self._complete(connection, batch, written)
+        await self._learn(connection, batch)
+        return [
+            self._attempt(read, written.get(read.task.id), held.get(read.task.id)) for read in batch
+        ]
 
     async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, Doubt]:
         """Pages that suddenly show another product."""
@@ -248,16 +229,8 @@ class ParseStage(StageLoop[ReadTask]):
             await store.forget_validators(connection, held)
         return written
 
-    def _attempt(
-        self, read: ReadTask, written: Written | None, *, held: Doubt | None = None
-    ) -> Attempt:
-        task = read.task
-        attempt = Attempt(
-            task=task,
-            outcome=Outcome.OK,
-            final_url=read.final_url,
-            duration_ms=read.duration_ms,
-        )
+    def _attempt(self, read: ReadTask, written: Written | None, held: Doubt | None) -> Attempt:
+        attempt = Attempt(task=read.task, final_url=read.final_url, duration_ms=read.duration_ms)
         if held:
             return replace(attempt, outcome=held[0], cause=held[1])
         if read.reading is None and read.cause is None:
@@ -267,14 +240,7 @@ class ParseStage(StageLoop[ReadTask]):
             words = Cause(ErrorKind.RENDER, "no price in the static response: it is rendered next")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)
         cause = read.cause or _cause(read, written)
-        if cause is None:
-            return attempt
-        return replace(
-            attempt,
-            outcome=outcome_of_failure(task, cause),
-            cause=cause,
-            delay=backoff(task, cause, self._settings),
-        )
+        return attempt if cause is None else failed(attempt, cause, self._settings)
 
     async def _complete(
         self, connection: Connection, batch: Sequence[ReadTask], written: dict[int, Written]
@@ -305,14 +271,6 @@ class ParseStage(StageLoop[ReadTask]):
                 )
         if needs:
             await store.set_needs_browser(connection, needs)
-
-    async def _refuse(self, read: ReadTask, cause: Cause) -> None:
-        """Fail the one task whose result cannot be written."""
-        attempt = self._attempt(replace(read, reading=None, cause=cause), None)
-        async with self._database.transaction() as connection:
-            if await store.lock_held(connection, self._who, [read.task]):
-                await settle(connection, self._who, [attempt], self._settings)
-        record(Stage.PARSE, [attempt])
 
 
 async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> set[str]:

@@ -14,12 +14,12 @@ from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind, Retry, StatementTimedOut
 from forager.logs import get_logger
-from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
+from forager.metrics.recorded import DOWNLOADS, ERRORS, PARSES
 from forager.settings import Settings
 from forager.tasks.alarms import GONE, hold_suspicious, withdraw
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.schedule import intervals_of
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
+from forager.tasks.stages.attempt import Attempt, Outcome, Stage, StageOfWorker
 from forager.tasks.store import alarms as alarm_store
 from forager.tasks.store import dead_letters, errors
 from forager.tasks.store import stages as store
@@ -141,14 +141,6 @@ def refusal(error: Exception) -> Cause:
 async def retry_until_stored(write: Callable[[], Awaitable[Answer]]) -> Answer:
     """Repeat an idempotent write until the database and the archive are available."""
     return await retry_until_available(write, log, also=(ArchiveError,))
-
-
-def log_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
-    """Log results that were dropped because another worker holds their tasks."""
-    lost = [task.id for task in tasks if task.id not in kept]
-    if lost:
-        LEASE_LOSSES.add("task", amount=len(lost))
-        log.warning("results dropped: the tasks were taken away", stage=stage, tasks=lost[:20])
 
 
 _ERRORS = (Outcome.RETRY, Outcome.MISSED, Outcome.FAILED, Outcome.HELD)
