@@ -77,7 +77,7 @@ class Market:
         return [attempt.outcome for attempt in settled]
 
     async def read(self, names: Sequence[ReadName]) -> list[Outcome]:
-        """Visits that found these names, in one commit; returns how those ended that are doubted."""
+        """Visits that found these names, in one commit; returns how the doubted ones ended."""
         await self.tasks.sql(
             "UPDATE crawl_tasks SET status = 'parsing', worker_id = %s WHERE id = ANY(%s)",
             PARSER.worker_id,
@@ -194,6 +194,14 @@ async def test_a_domain_whose_pages_are_all_gone_holds_its_results(market: Marke
     await market.visit(ids, 200)
     assert await list_alarms(market.tasks.database) == []
     assert await market.events() == ["domain.alarm", "domain.recovered"]
+
+
+async def test_an_alarm_does_not_end_with_visits_without_a_response(market: Market) -> None:
+    ids = await market.open(12)
+    await market.visit(ids)
+    for _ in range(2):
+        await market.visit(ids, None, ErrorKind.TIMEOUT)
+    assert [alarm.reason for alarm in await list_alarms(market.tasks.database)] == ["gone"]
 
 
 async def test_first_attempts_raise_the_alarm_and_its_decision_applies_to_all_missing_pages(

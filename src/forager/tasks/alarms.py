@@ -92,12 +92,13 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
             health = replace(health, blocked_in_a_row=health.blocked_in_a_row + 1)
             continue
         gone = _is_gone(visit)
-        if gone and visit.task.retry_count:
-            continue  # the first attempt of the visit has counted
+        # without a response the state of the page is unknown; of a missing page, the first attempt
+        # of the visit has counted
+        if visit.http_status is None or (gone and visit.task.retry_count):
+            continue
         share = health.gone_share * DECAY + (1 - DECAY) * gone
         counted = 0 if share < NEAR_ZERO else health.visits + 1
-        blocked = health.blocked_in_a_row if visit.http_status is None else 0
-        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=blocked)
+        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=0)
     return _with_alarm(health)
 
 

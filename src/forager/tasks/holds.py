@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from forager.amounts import listed
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.service import domains_below, domains_of
@@ -65,18 +66,14 @@ class Holds:
         # the hold is committed first, so that the withdrawal includes what a tick has queued
         async with self._database.connection() as connection:
             changed = await store.hold_all(connection, hold)
-            withdrawn = hold and await store.withdraw_all(connection, running=hold is Hold.STOPPED)
-        return int(changed), withdrawn or 0
+            return changed, await store.withdraw(connection, hold)
 
     async def _hold_domain(self, host: str, hold: Hold | None) -> tuple[int, int]:
         changed = withdrawn = 0
         async with self._database.connection() as connection:
             for domain_id in await domains_of(connection, host):
                 changed += await hold_domain(connection, domain_id, hold)
-                if hold is not None:
-                    withdrawn += await store.withdraw_domain(
-                        connection, domain_id, running=hold is Hold.STOPPED
-                    )
+                withdrawn += await store.withdraw(connection, hold, domain_id=domain_id)
         return changed, withdrawn
 
     async def _hold_selected(self, selection: Selection, hold: Hold | None) -> tuple[int, int]:
@@ -85,17 +82,13 @@ class Holds:
         async def hold_batch(connection: Connection, ids: list[int]) -> None:
             nonlocal changed, withdrawn
             changed += await store.hold_tasks(connection, ids, hold)
-            if hold is not None:
-                withdrawn += await store.withdraw_tasks(
-                    connection, ids, running=hold is Hold.STOPPED
-                )
+            withdrawn += await store.withdraw(connection, hold, ids=ids)
 
         await in_batches(self._database, selection, hold_batch)
         return changed, withdrawn
 
 
 BATCH = 2_000
-SHOWN = 20
 
 
 async def in_batches(
@@ -137,8 +130,6 @@ async def domain_ids_of(
 
 
 def no_such_task(*named: object) -> NotFound:
-    shown = ", ".join(str(each) for each in named[:SHOWN])
-    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return NotFound(
-        f"there is no task {shown}{more}", hint=Hint("{} lists tasks.", action("tasks list"))
+        f"there is no task {listed(named)}", hint=Hint("{} lists tasks.", action("tasks list"))
     )

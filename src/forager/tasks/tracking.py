@@ -64,12 +64,8 @@ class _Named:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Requests that are tracked together, and rejected ones."""
-
-    named: list[_Named]
-    bad: list[BadLine]
+# requests that are tracked together, and rejected ones
+_Chunk = list[_Named | BadLine]
 
 
 class Tracking:
@@ -105,10 +101,12 @@ class Tracking:
             while chunk := await asyncio.shield(following):
                 # the next chunk is read while the database works on this one
                 following = _read_ahead(chunks)
-                for bad in chunk.bad:
-                    self._refuse(bad)
+                for bad in chunk:
+                    if isinstance(bad, BadLine):
+                        self._refuse(bad)
+                named = [each for each in chunk if isinstance(each, _Named)]
                 async with self._database.transaction() as connection:
-                    await self._track_chunk(connection, chunk.named, due)
+                    await self._track_chunk(connection, named, due)
         finally:
             # a thread cannot be canceled, and the caller will close the file;
             # input from a terminal is not waited for
@@ -135,12 +133,9 @@ class Tracking:
             terms = said[one.url].or_else(self._terms)
             key = url_hash(one.url)
             tasks[key] = NewTask(covers[one.host].id, one.url, key, terms)
-        await self._write(connection, list(tasks.values()), due)
-
-    async def _write(self, connection: Connection, tasks: list[NewTask], due: datetime) -> None:
         added = await store.insert_tasks(
             connection,
-            tasks,
+            list(tasks.values()),
             due=due,
             default_priority=DEFAULT_PRIORITY,
             max_retries=self._settings.task_retries,
@@ -149,7 +144,7 @@ class Tracking:
         self._tracked.added += added
         self._tracked.known += len(tasks) - added
         if added < len(tasks):
-            self._tracked.updated += await store.update_terms(connection, tasks)
+            self._tracked.updated += await store.update_terms(connection, list(tasks.values()))
 
     def _refuse(self, bad: BadLine) -> None:
         self._tracked.bad += 1
@@ -231,19 +226,16 @@ def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:
 def _chunks(requests: Iterable[TrackRequest | BadLine]) -> Iterator[_Chunk]:
     rest = iter(requests)
     while part := list(islice(rest, CHUNK)):
-        chunk = _Chunk([], [])
-        for request in part:
-            _sort_into(chunk, request)
-        yield chunk
+        yield [_named(request) for request in part]
 
 
-def _sort_into(chunk: _Chunk, request: TrackRequest | BadLine) -> None:
+def _named(request: TrackRequest | BadLine) -> _Named | BadLine:
     if isinstance(request, BadLine):
-        chunk.bad.append(request)
-    elif isinstance(url := normalise(request.url.strip()), Refusal):
-        chunk.bad.append(_bad(request, url.value))
-    else:
-        chunk.named.append(_Named(request, url, host_of(url)))
+        return request
+    url = normalise(request.url.strip())
+    if isinstance(url, Refusal):
+        return _bad(request, url.value)
+    return _Named(request, url, host_of(url))
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:

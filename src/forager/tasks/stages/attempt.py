@@ -24,6 +24,10 @@ class Stage(StrEnum):
         """The status of a task in this stage."""
         return "crawling" if self is Stage.DOWNLOAD else "parsing"
 
+    @classmethod
+    def of(cls, status: str) -> Stage:
+        return next(stage for stage in cls if stage.status == status)
+
 
 class Outcome(StrEnum):
     OK = "ok"

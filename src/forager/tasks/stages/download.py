@@ -29,8 +29,8 @@ from forager.tasks.hints import StageHints
 from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.schedule import Completion, complete_tasks
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker, failed
-from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.stages.loop import StageLoop, TaskLeases
+from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import hints as hint_store
 from forager.tasks.store.stages import set_needs_browser
