@@ -24,19 +24,19 @@ from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
-from forager.tasks import causes, errors
 from forager.tasks import dead_letters as letters
+from forager.tasks import errors
 from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import LetterFilter
 
 Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
-class TaskErrorGroup(View, row=causes.ErrorGroup):
+class TaskErrorGroup(View, row=errors.ErrorGroup):
     """Errors of one domain with the same cause; the example is the newest."""
 
 
-class TaskError(View, row=causes.ErrorRow):
+class TaskError(View, row=errors.ErrorRow):
     """One error; its texts are shown as they were received."""
 
     job_id: UUID | None
