@@ -110,8 +110,8 @@ class Tasks:
     ) -> Tracked:
         """Track the requests of a file; `terms` apply where a line has none."""
         tracking = Tracking(
-            self._database,
-            self._settings,
+            database=self._database,
+            settings=self._settings,
             terms=terms,
             allow_private=allow_private,
             found_by=found_by,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
@@ -94,7 +94,7 @@ async def select_events(
 
 async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
     """Delete old events, except those of unsent messages."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         DELETE FROM catalog_events
          WHERE id IN (
@@ -110,7 +110,6 @@ async def delete_old_events(connection: Connection, *, days: float, limit: int) 
         """,
         (days, limit),
     )
-    return cursor.rowcount
 
 
 # --- webhooks ------------------------------------------------------------------------------------

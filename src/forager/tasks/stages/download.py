@@ -7,29 +7,27 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from forager.clock import local_time
-from forager.db.database import Connection, Database
+from forager.db.database import Connection
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
 from forager.extract.kinds import ContentKind, kind_of
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response
-from forager.parsers.page_cache import PageCache, page_of
+from forager.parsers.page_cache import page_of
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import tried_versions
-from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.parsers.rollouts import RolloutPlan
 from forager.products.writer import touch_unchanged
 from forager.render.records import rendered_response
-from forager.settings import Settings
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
-from forager.tasks.rendering import RenderDecisions, TaskBrowser
+from forager.tasks.rendering import TaskBrowser
 from forager.tasks.schedule import Completion, complete_tasks
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker, failed
-from forager.tasks.stages.loop import StageLoop, TaskLeases
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
+from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.stages.page_archive import Download, PageArchive
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import hints as hint_store
@@ -66,29 +64,20 @@ class Downloader(StageLoop[Download]):
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        worker_id: UUID,
-        *,
+        worker: StageParts,
         fetching: Fetching,
-        rollouts: Rollouts,
-        cache: PageCache,
-        leases: TaskLeases,
-        on_downloaded: Callable[[], None],
-        decisions: RenderDecisions,
         browser: TaskBrowser,
+        *,
+        on_downloaded: Callable[[], None],
         hints: StageHints | None = None,
     ) -> None:
-        who = StageOfWorker(worker_id, Stage.DOWNLOAD)
-        super().__init__(database, settings, who, rollouts=rollouts, leases=leases, hints=hints)
+        super().__init__(worker, Stage.DOWNLOAD, hints)
         self._fetching = fetching
         self._on_downloaded = on_downloaded
-        self._decisions = decisions
         self._browser = browser
         # tasks with a page to render
         self._rendering: set[int] = set()
-        self._cache = cache
-        self._archive = PageArchive(database, settings, worker_id)
+        self._archive = PageArchive(worker.database, worker.settings, worker.worker_id)
         self._busy: Counter[int] = Counter()
         self._resting: dict[int, float] = {}
         self._more_queued = True

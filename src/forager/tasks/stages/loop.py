@@ -7,19 +7,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
+from forager.parsers.page_cache import PageCache
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
 from forager.tasks.causes import Cause
 from forager.tasks.hints import StageHints
-from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker, failed
+from forager.tasks.rendering import RenderDecisions
+from forager.tasks.stages.attempt import Attempt, HeldTask, Stage, StageOfWorker, failed
 from forager.tasks.stages.settle import commit_isolated, record, settle
 from forager.tasks.store.stages import lock_held
 
@@ -38,6 +42,19 @@ class StageResult(Protocol):
 Result = TypeVar("Result", bound=StageResult)
 
 
+@dataclass(frozen=True, slots=True)
+class StageParts:
+    """What both stages of a worker share."""
+
+    database: Database
+    settings: Settings
+    worker_id: UUID
+    leases: TaskLeases
+    decisions: RenderDecisions
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    cache: PageCache = field(default_factory=PageCache)
+
+
 class StageLoop(ABC, Generic[Result]):
     """Works on tasks until it is stopped. Call `wake` when there are tasks to claim.
 
@@ -52,27 +69,20 @@ class StageLoop(ABC, Generic[Result]):
     # how long work in progress may continue when the worker stops
     last_moment: ClassVar[float]
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        who: StageOfWorker,
-        *,
-        rollouts: Rollouts,
-        leases: TaskLeases,
-        hints: StageHints | None,
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._who = who
-        self._rollouts = rollouts
-        self._leases = leases
+    def __init__(self, worker: StageParts, stage: Stage, hints: StageHints | None) -> None:
+        self._database = worker.database
+        self._settings = worker.settings
+        self._who = StageOfWorker(worker.worker_id, stage)
+        self._rollouts = worker.rollouts
+        self._cache = worker.cache
+        self._decisions = worker.decisions
+        self._leases = worker.leases
         self._hints = hints
         self._running: dict[int, asyncio.Task[Result]] = {}
         self._done: list[Result] = []
         self._oldest = 0.0
         self._next_look = 0.0
-        self._outage = Outage(log, f"no tasks to {who.stage} can be claimed now")
+        self._outage = Outage(log, f"no tasks to {stage} can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         if hints is not None:

@@ -6,34 +6,32 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
-from forager.db.database import Connection, Database
+from forager.db.database import Connection
 from forager.errors import ErrorKind, NotFound
 from forager.parsers.breakers import ParserBreakers
-from forager.parsers.page_cache import Page, PageCache, archived_page
+from forager.parsers.page_cache import Page, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
-from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.parsers.rollouts import RolloutPlan
 from forager.parsers.trials import Trials
 from forager.products.content import NAME_LENGTH, SKU_LENGTH, line
 from forager.products.learned_places import LearnedPlaces
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
-from forager.settings import Settings
 from forager.settings.crawling import RenderMode
 from forager.tasks.alarms import Doubt, ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
-from forager.tasks.rendering import RenderDecisions, mode_of
+from forager.tasks.rendering import mode_of
 from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker, failed
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
 from forager.tasks.stages.download import read_by
-from forager.tasks.stages.loop import StageLoop, TaskLeases
+from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
 
@@ -68,33 +66,13 @@ class ParseStage(StageLoop[ReadTask]):
     last_moment = 3.0
 
     def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        worker_id: UUID,
-        *,
-        pool: ReadingPool,
-        rollouts: Rollouts,
-        cache: PageCache,
-        leases: TaskLeases,
-        decisions: RenderDecisions,
-        hints: StageHints | None = None,
+        self, worker: StageParts, pool: ReadingPool, hints: StageHints | None = None
     ) -> None:
-        super().__init__(
-            database,
-            settings,
-            StageOfWorker(worker_id, Stage.PARSE),
-            rollouts=rollouts,
-            leases=leases,
-            hints=hints,
-        )
-        self._pool = pool
-        self._decisions = decisions
-        self._breakers = ParserBreakers(database, settings, pool)
-        self._trials = Trials(database, pool)
-        self._places = LearnedPlaces(database)
-        self._cache = cache
-        self._storage = archive_options(settings).open()
+        super().__init__(worker, Stage.PARSE, hints)
+        self._breakers = ParserBreakers(worker.database, worker.settings, pool)
+        self._trials = Trials(worker.database, pool)
+        self._places = LearnedPlaces(worker.database)
+        self._storage = archive_options(worker.settings).open()
         self._limit = PER_PROCESS * pool.processes
         self._others_may_wait = False
 

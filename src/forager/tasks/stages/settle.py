@@ -32,8 +32,7 @@ _HELD_FOR = 3600.0
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-
-# of attempts that do not complete their stage
+# the moves of attempts that do not complete their stage
 MOVE_AFTER = {
     Outcome.RETRY: RETRY_LATER,
     Outcome.RESTED: POSTPONE,
@@ -59,13 +58,13 @@ async def settle(
     attempts = await _with_missed(connection, attempts, settings)
     attempts = await _with_intervals(connection, attempts, settings)
     for outcome, move in MOVE_AFTER.items():
-        if ended := _with(outcome, attempts=attempts):
+        if ended := _ended(attempts, outcome):
             await store.move(connection, move, ended)
-    if held := _with(Outcome.HELD, attempts=attempts):
+    if held := _ended(attempts, Outcome.HELD):
         await store.forget_validators(connection, [attempt.task.id for attempt in held])
-    if failed := _with(Outcome.FAILED, attempts=attempts):
+    if failed := _ended(attempts, Outcome.FAILED):
         await dead_letters.insert_letters(connection, who.stage, failed)
-    if errors := _with(*_ERRORS, attempts=attempts):
+    if errors := _ended(attempts, *_ERRORS):
         await insert_errors(connection, who.stage, errors)
     await store.insert_attempts(connection, who, attempts)
     await _withdraw_gone(connection, attempts, settings)
@@ -94,7 +93,7 @@ async def _with_missed(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
     """Turn failures that are not final yet into missed visits."""
-    failed = _with(Outcome.FAILED, attempts=attempts)
+    failed = _ended(attempts, Outcome.FAILED)
     if not failed:
         return list(attempts)
     failing = await store.select_failing(connection, [attempt.task.id for attempt in failed])
@@ -105,7 +104,8 @@ async def _with_missed(
 def _is_missed(attempt: Attempt, failing: store.FailingTask | None, settings: Settings) -> bool:
     """Whether an outage may explain the failure.
 
-    It may be a 404, an expired certificate or a robots.txt of a page that was read before.
+    It may also explain a 404, an expired certificate or another robots.txt of a page that was read
+    before.
     """
     is_permanent = attempt.http_status in GONE or (attempt.cause and attempt.cause.permanent)
     if failing is None or (is_permanent and not failing.was_read):
@@ -118,7 +118,7 @@ async def _withdraw_gone(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> None:
     """Discontinue products whose pages are gone, once enough visits have confirmed it."""
-    failed = _with(Outcome.MISSED, Outcome.FAILED, attempts=attempts)
+    failed = _ended(attempts, Outcome.MISSED, Outcome.FAILED)
     ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
     if ids:
         gone = await alarm_store.select_gone(
@@ -128,7 +128,7 @@ async def _withdraw_gone(
         await store.forget_validators(connection, gone)
 
 
-def _with(*outcomes: Outcome, attempts: Iterable[Attempt]) -> list[Attempt]:
+def _ended(attempts: Iterable[Attempt], *outcomes: Outcome) -> list[Attempt]:
     return [attempt for attempt in attempts if attempt.outcome in outcomes]
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 from forager.tasks.lifecycle import RECRAWL, WITHDRAW
 from forager.tasks.store.stages import withdrawal
 from forager.tasks.task import Hold
@@ -81,7 +81,7 @@ async def set_terms(
 
     `default_render`: the setting of the domain.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT t.id,
@@ -126,12 +126,11 @@ async def set_terms(
             "default_render": default_render,
         },
     )
-    return cursor.rowcount
 
 
 async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
     """Delete tasks with their open dead letters; results of visits in progress are rejected."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT id FROM crawl_tasks WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
@@ -144,20 +143,18 @@ async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
         """,
         {"ids": list(ids)},
     )
-    return cursor.rowcount
 
 
 async def hold_all(connection: Connection, hold: str | None) -> int:
     """Set the hold of all tasks, after which nothing is queued; returns 1 if it changed."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         "UPDATE task_control SET hold = %(hold)s WHERE hold IS DISTINCT FROM %(hold)s",
         {"hold": hold},
     )
-    return cursor.rowcount
 
 
 async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | None) -> int:
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT id
@@ -173,7 +170,6 @@ async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | Non
         """,
         {"ids": list(ids), "hold": hold},
     )
-    return cursor.rowcount
 
 
 async def withdraw(

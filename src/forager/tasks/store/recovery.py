@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.tasks.stages.attempt import HeldTask
 from forager.tasks.store.claims import COLUMNS
 
@@ -120,7 +120,7 @@ AGEING = (
 async def delete_old(connection: Connection, *, ageing: Ageing, days: float, limit: int) -> int:
     """Delete the oldest rows past an age; returns how many."""
     table, time = ageing.table, ageing.time
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         DELETE FROM {table}
          WHERE id IN (
@@ -133,4 +133,3 @@ async def delete_old(connection: Connection, *, ageing: Ageing, days: float, lim
         """,
         (days, limit),
     )
-    return cursor.rowcount
