@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from forager.amounts import listed
 from forager.db.database import Connection, Database
@@ -77,47 +78,48 @@ class Holds:
         return changed, withdrawn
 
     async def _hold_selected(self, selection: Selection, hold: Hold | None) -> tuple[int, int]:
-        changed = withdrawn = 0
+        async def hold_batch(connection: Connection, ids: list[int]) -> tuple[int, int]:
+            changed = await store.hold_tasks(connection, ids, hold)
+            return changed, await store.withdraw(connection, hold, ids=ids)
 
-        async def hold_batch(connection: Connection, ids: list[int]) -> None:
-            nonlocal changed, withdrawn
-            changed += await store.hold_tasks(connection, ids, hold)
-            withdrawn += await store.withdraw(connection, hold, ids=ids)
-
-        await in_batches(self._database, selection, hold_batch)
-        return changed, withdrawn
+        _, parts = await in_batches(self._database, selection, hold_batch)
+        return sum(changed for changed, _ in parts), sum(withdrawn for _, withdrawn in parts)
 
 
 BATCH = 2_000
+
+Answer = TypeVar("Answer")
 
 
 async def in_batches(
     database: Database,
     selection: Selection,
-    work: Callable[[Connection, list[int]], Awaitable[None]],
+    work: Callable[[Connection, list[int]], Awaitable[Answer]],
     *,
     destroys: bool = False,
-) -> int:
-    """Apply `work` to a selection in batches, each in a transaction; returns the number of tasks.
+) -> tuple[int, list[Answer]]:
+    """Apply `work` to a selection in batches, each in a transaction.
 
-    `destroys`: the selection includes the named host and its subdomains, but no parent domain.
+    Returns the number of tasks, and the results by batch. `destroys`: the selection includes the
+    named host and its subdomains, but no parent domain.
     """
     domain_ids = await domain_ids_of(database, selection, destroys=destroys)
     after = found = 0
+    answers: list[Answer] = []
     while True:
         async with database.transaction() as connection:
             ids = await reads.select_ids(
                 connection, selection, domain_ids=domain_ids, after=after, limit=BATCH
             )
             if ids:
-                await work(connection, ids)
+                answers.append(await work(connection, ids))
         found += len(ids)
         if len(ids) < BATCH:
             break
         after = ids[-1]
     if selection.ids and not found:
         raise no_such_task(*selection.ids)
-    return found
+    return found, answers
 
 
 async def domain_ids_of(

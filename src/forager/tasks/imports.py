@@ -20,7 +20,7 @@ import orjson
 
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
-from forager.tasks.json_array import Broken, read_array
+from forager.tasks.json_array import read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
@@ -96,10 +96,10 @@ def _read_lines(
 def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLine]:
     """The requests of a JSON array."""
     for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
-        if isinstance(entry, Broken):
-            yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
-        else:
+        if entry.problem is None:
             yield request_of(entry.line, entry.value, entry.text)
+        else:
+            yield _bad(entry.line, f"{entry.problem}; nothing after it can be read", entry.text)
 
 
 # --- lines ------------------------------------------------------------------------------------
