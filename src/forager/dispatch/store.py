@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Values
-from forager.dispatch.message import Place, Route
+from forager.dispatch.message import Route
 from forager.outbox.store import UNSENT
 from forager.tasks.store.hints import BAND, TOPIC
 
@@ -32,15 +32,13 @@ _ROUTES = RowArrays("busy", stage="text", band="int", region="text")
 
 async def select_places(
     connection: Connection, domain_ids: Sequence[int], *, task_proxies: bool
-) -> dict[int, Place]:
+) -> dict[int, tuple[str | None, str | None]]:
+    """The regions in which tasks of domains are downloaded and parsed; None: any."""
     cursor = await connection.execute(
-        f"""
-        SELECT d.id, {CRAWL_REGION} AS crawl, d.region AS parse
-          FROM domains d WHERE d.id = ANY(%(ids)s)
-        """,
+        f"SELECT d.id, {CRAWL_REGION}, d.region FROM domains d WHERE d.id = ANY(%(ids)s)",
         {"ids": list(domain_ids), "task_proxies": task_proxies},
     )
-    return {id: Place(crawl, parse) for id, crawl, parse in await cursor.fetchall()}
+    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
 
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
