@@ -239,8 +239,9 @@ async def test_held_results_are_accepted_or_discarded(market: Market, decision: 
     due = await market.tasks.sql("SELECT count(*) FROM crawl_tasks WHERE scheduled_at <= now()")
     if decision is Decision.ACCEPT:
         assert found == {"discontinued"}
-        # accepted: the same answers raise no second alarm
-        await market.visit(ids)
+        # accepted: the same answers raise no second alarm, also one by one
+        for id_ in ids:
+            await market.visit([id_])
         assert await list_alarms(market.tasks.database) == []
     else:
         assert (found, due) == ({"in_stock"}, [(12,)])

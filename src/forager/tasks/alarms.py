@@ -224,13 +224,14 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         task_ids = await store.select_held_tasks(
             connection, health.domain_id, gone=health.alarm == "gone"
         )
-        after = DomainHealth(health.domain_id, accepted=accepted)
-        if not accepted:
+        if accepted:
+            # until the domain recovers
+            after = replace(health, alarm=None, accepted=True)
+        else:
             # the next visits confirm nothing: a page that is still the same must be held again
             await store.discard_held(connection, task_ids)
-            after = replace(
-                after, same_name=health.same_name, same_in_a_row=min(1, health.same_in_a_row)
-            )
+            same = min(1, health.same_in_a_row)
+            after = DomainHealth(health.domain_id, same_name=health.same_name, same_in_a_row=same)
         if accepted and health.alarm == "gone":
             await withdraw(connection, task_ids)
         else:
