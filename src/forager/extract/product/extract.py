@@ -235,7 +235,8 @@ def star_facts(view: View) -> Iterator[Fact]:
     for element in view.elements.ratings[:120]:
         if view.distance(element) > 600 or view.surroundings.of(element.node).elsewhere:
             continue
-        text = element.attributes.get("title") or element.attributes.get("aria-label") or ""
+        attributes = element.attributes
+        text = attributes.get("title") or attributes.get("aria-label") or ""
         text = " ".join(f"{text} {element.node.text(separator=' ')[:400]}".split())[:200]
         stars = _STARS.search(text)
         if not rated and stars and (value := rating_of(stars[1] or stars[3], stars[2])):

@@ -129,16 +129,16 @@ def link_facts(view: View) -> Iterator[Fact]:
 def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
     start = view.heading.order if view.heading else 0
     for order, node in anchors_near(view.page.tree, start - _NEAR, start + _NEAR):
-        attributes = node.attributes
-        if _BRAND_PATH.search((attributes.get("href") or "")[:300]):
-            element = Element(order, node, attributes, "")
+        if _BRAND_PATH.search((node.attributes.get("href") or "")[:300]):
+            element = Element(order, node)
             yield element, shown_brand(node.text(separator=" ")) or _picture_brand(element)
 
 
 def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
     for element in view.elements.images[:300]:
-        alt = element.attributes.get("alt") or ""
-        address = (element.attributes.get("src") or "")[:300]
+        attributes = element.attributes
+        alt = attributes.get("alt") or ""
+        address = (attributes.get("src") or "")[:300]
         if alt and (_LOGO.search(alt) or _BRAND_PATH.search(address)):
             yield element, shown_brand(_LOGO.sub("", alt))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import TEXT_START, View
 from forager.extract.product.elements import Element, Text
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import brand_of, code_key, gtin_of, sku_of
@@ -106,8 +108,9 @@ def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
 def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
     texts = view.texts
     start = view.heading.order if view.heading else 0
-    for at, (order, node, text) in enumerate(texts):
-        if len(text) >= _MAX_TEXT or not _may_have_label(text):
+    for at in view.texts_with(_MAY_BE_LABEL):
+        order, node, text = texts[at]
+        if len(text) >= _MAX_TEXT:
             continue
         for found, rest in _labels_in(text):
             following = "" if rest else _next_text(texts, at)
@@ -121,17 +124,6 @@ def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
 def _next_text(texts: list[Text], at: int) -> str:
     """The text after a label, without the colon that may stand between them."""
     return next((t for _, _, t in texts[at + 1 : at + 4] if not _PUNCTUATION.fullmatch(t)), "")
-
-
-def _may_have_label(text: str) -> bool:
-    """Whether a text may have a label, which few have: a cheap check."""
-    start = text[:3].lower()
-    return (
-        start in _STARTS
-        or start[:2] in _SHORT_STARTS
-        or text[0] in _EDGE
-        or _LATER_PART.search(text) is not None
-    )
 
 
 def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -202,11 +194,13 @@ def _starts() -> list[str]:
 
 _STARTS = frozenset(start for start in _starts() if len(start) == 3)
 _SHORT_STARTS = frozenset(start for start in _starts() if len(start) == 2)
-_ANY_START = "|".join(map(re.escape, sorted(_STARTS | _SHORT_STARTS)))
-_LATER_PART = re.compile(
-    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})",
-    re.IGNORECASE,
+# by the first letter, so that the others are compared only after it
+_ANY_START = "|".join(
+    f"{re.escape(first)}(?:{'|'.join(re.escape(start[1:]) for start in starts)})"
+    for first, starts in groupby(sorted(_STARTS | _SHORT_STARTS), key=itemgetter(0))
 )
+# where a label may begin: few texts have such a place
+_MAY_BE_LABEL = re.compile(rf"[{TEXT_START}|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})")
 
 
 # --- attributes and form fields -----------------------------------------------------------------
@@ -232,8 +226,9 @@ def attribute_facts(view: View) -> Iterator[Fact]:
         if not (around.elsewhere or around.tile):
             yield from _element_facts(element, view)
     for element in view.elements.inputs[:300]:
-        name = (element.attributes.get("name") or element.attributes.get("id") or "").lower()
-        value = element.attributes.get("value") or ""
+        attributes = element.attributes
+        name = (attributes.get("name") or attributes.get("id") or "").lower()
+        value = attributes.get("value") or ""
         if (trust := _ID_INPUTS.get(name)) is None or not _is_bare_code(value):
             continue
         if not view.surroundings.of(element.node).elsewhere:
@@ -243,11 +238,12 @@ def attribute_facts(view: View) -> Iterator[Fact]:
 
 
 def _element_facts(element: Element, view: View) -> Iterator[Fact]:
+    attributes = element.attributes
     for name, trust in _ID_ATTRIBUTES:
-        value = element.attributes.get(name)
+        value = attributes.get(name)
         if value and _is_bare_code(value):
             yield Fact(FieldName.SKU, value.strip(), trust - _far(element, view), f"dom:{name}")
-    if brand := brand_of(element.attributes.get("data-brand")):
+    if brand := brand_of(attributes.get("data-brand")):
         yield Fact(FieldName.BRAND, brand, 0.55 - _far(element, view), "dom:data-brand")
     if element.node.tag in ("script", "style", "input", "select", "form", "option"):
         return

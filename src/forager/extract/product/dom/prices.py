@@ -271,7 +271,7 @@ def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[
     if not any(m.symbol for m in moneys):
         return
     names = (parent.attributes.get("class") or "").lower()
-    element = Element(order, parent, parent.attributes, names)
+    element = Element(order, parent, names)
     base = _score_of_place(element, view, 0)
     if base is None:
         return
