@@ -186,12 +186,17 @@ _TEST_NAMES = (
     "data-qa",
     "data-auto",
 )
+BRAND_ATTRIBUTES = frozenset(
+    ["data-brand", "data-product-brand", "data-item-brand", "data-brand-name", "data-manufacturer",
+     "data-product-manufacturer", "data-vendor", "data-product-vendor"]
+)  # fmt: skip
 _MICRODATA = frozenset(["itemprop", "itemscope"])
 _RDFA = frozenset(["typeof", "property"])
 # attributes other than names that may say what an element describes
 _TELLING = frozenset(
-    [*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES, "role"]
-)
+    [*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *BRAND_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES,
+     "role"]
+)  # fmt: skip
 
 
 def _collect_telling(
@@ -210,6 +215,8 @@ def _collect_telling(
         _collect_json(found, attributes)
     if not telling.isdisjoint(_SKU_ATTRIBUTES):
         kinds = (*kinds, "skus")
+    if not telling.isdisjoint(BRAND_ATTRIBUTES):
+        kinds = (*kinds, "brands")
     # the names of the element for the shop's tests
     tests = [value for name in _TEST_NAMES if (value := attributes.get(name))]
     if kinds := (*kinds, *(kind for value in tests for kind in _CLASS_KINDS[value])):
@@ -236,7 +243,7 @@ _KINDS = (
     ("crumbs", r"crumb"),
     ("buys", r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy"),
     ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"
-               r"|designer|product-?_?maker"),
+               r"|designer|product-{0,2}_?(?:maker|supplier)"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
 )  # fmt: skip
 _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))

@@ -110,7 +110,8 @@ def _crumbs(item: Item) -> list[str | None]:
 
 def _lone_brand(orphans: Item) -> Iterator[Fact]:
     """The one brand of a page that marks no item; several are those of a list."""
-    brands = {brand for each in listed(orphans.get("brand")) if (brand := brand_of(text_of(each)))}
+    named = listed(orphans.get("brand")) or listed(orphans.get("manufacturer"))
+    brands = {brand for each in named if (brand := brand_of(text_of(each)))}
     if len(brands) == 1:
         yield Fact(FieldName.BRAND, brands.pop(), 0.6, "microdata:orphan")
 

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborNode
 from forager.extract.product.dom.view import TEXT_START, View
 from forager.extract.product.elements import Element, Text
 from forager.extract.product.record import Fact, FieldName
-from forager.extract.product.wording import brand_of, code_key, gtin_of, sku_of
+from forager.extract.product.wording import code_key, gtin_of, sku_of
 
 _NUMBER = r"(?:numbers?|num\b\.?|no\b\.?|nr\b\.?|n[°º]|№|code|id\b|#)"
 # a label that can only mean the shop's code
@@ -243,8 +243,6 @@ def _element_facts(element: Element, view: View) -> Iterator[Fact]:
         value = attributes.get(name)
         if value and _is_bare_code(value):
             yield Fact(FieldName.SKU, value.strip(), trust - _far(element, view), f"dom:{name}")
-    if brand := brand_of(attributes.get("data-brand")):
-        yield Fact(FieldName.BRAND, brand, 0.55 - _far(element, view), "dom:data-brand")
     if element.node.tag in ("script", "style", "input", "select", "form", "option"):
         return
     text = element.node.text(separator=" ")
