@@ -86,15 +86,18 @@ class Queue:
         """The span in which a job was requested."""
         return await self._database.run(reads.select_trace, job_id)
 
-    async def resolve(self, text: str) -> UUID:
-        """The job a person means: a whole id, or its beginning as long as that is unique."""
+    async def resolve(self, text: str, *, user_id: UUID | None = None) -> UUID:
+        """The job a person means: a whole id, or its beginning if only one job has it.
+
+        With `user_id`, only among the jobs of this owner.
+        """
         if not may_be_job_id(text):
             raise InvalidInput(
                 f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
             )
         digits = _digits_of(text)
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        found = await self._database.run(reads.select_jobs_by_prefix, low, high)
+        found = await self._database.run(reads.select_jobs_by_prefix, low, high, user_id)
         if not found:
             raise _no_such_job(text)
         if len(found) > 1:
