@@ -90,8 +90,7 @@ def _byline(lines: list[Text], view: View) -> str | None:
     if view.heading is None:
         return None
     inside = view.heading.node.text(separator=" ")
-    start = view.heading.order
-    below = [each for each in lines if each[0] >= start and each[2] not in inside][:_BELOW]
+    below = [each for each in lines if each[0] >= view.start and each[2] not in inside][:_BELOW]
     for at, (_, _, text) in enumerate(below):
         if len(text) < 50 and (found := _BYLINE.fullmatch(text)):
             brand = shown_brand(found["value"] or _linked_text(below[at + 1 : at + 2], view))
@@ -146,8 +145,8 @@ def link_facts(view: View) -> Iterator[Fact]:
 
 
 def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
-    start = view.heading.order if view.heading else 0
-    for order, node in anchors_near(view.page.tree, start - _NEAR, start + _NEAR):
+    first, last = view.start - _NEAR, view.start + _NEAR
+    for order, node in anchors_near(view.page.tree, first, last):
         if _BRAND_PATH.search((node.attributes.get("href") or "")[:300]):
             element = Element(order, node)
             yield element, shown_brand(node.text(separator=" ")) or _picture_brand(element)

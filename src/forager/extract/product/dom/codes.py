@@ -107,7 +107,6 @@ def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
 
 def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
     texts = view.texts
-    start = view.heading.order if view.heading else 0
     for at in view.texts_with(_MAY_BE_LABEL):
         order, node, text = texts[at]
         if len(text) >= _MAX_TEXT:
@@ -117,7 +116,7 @@ def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
             code = _code_beside(found, rest, following)
             if code is None or _is_aside(node, view):
                 continue
-            distance = abs(order - start)
+            distance = abs(order - view.start)
             yield _judged(found, code, distance, hidden=view.surroundings.of(_parent(node)).hidden)
 
 
@@ -132,8 +131,7 @@ def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
     for part in parts:
         bare = part.lstrip(_EDGE).strip()
         lower = bare.lower()
-        starts = lower[:3] in _STARTS or lower[:2] in _SHORT_STARTS
-        if starts and len(lower) == len(bare) and (found := _LABEL.match(lower)):
+        if len(lower) == len(bare) and (found := _LABEL.match(lower)):
             yield found, bare[found.end() :]
 
 
@@ -189,15 +187,13 @@ def _starts() -> list[str]:
         kode rif арт symbol indeks mpn model modèle modele mfr mfg manufacturer part hersteller
         型番 型號 型号 ean gtin upc isbn barcode
     """
-    return [word[:3] for word in words.split()]
+    return sorted({word[:3] for word in words.split()})
 
 
-_STARTS = frozenset(start for start in _starts() if len(start) == 3)
-_SHORT_STARTS = frozenset(start for start in _starts() if len(start) == 2)
 # by the first letter, so that the others are compared only after it
 _ANY_START = "|".join(
     f"{re.escape(first)}(?:{'|'.join(re.escape(start[1:]) for start in starts)})"
-    for first, starts in groupby(sorted(_STARTS | _SHORT_STARTS), key=itemgetter(0))
+    for first, starts in groupby(_starts(), key=itemgetter(0))
 )
 # where a label may begin: few texts have such a place
 _MAY_BE_LABEL = re.compile(rf"[{TEXT_START}|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})")

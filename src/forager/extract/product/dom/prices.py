@@ -256,7 +256,7 @@ _LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
 
 
 def _text_candidates(view: View) -> list[Candidate]:
-    start = view.heading.order if view.heading else 0
+    start = view.start
     found: list[Candidate] = []
     for order, node, text in view.texts:
         if start - _BEFORE <= order <= start + _AFTER and _DIGIT.search(text):

@@ -83,7 +83,7 @@ class View:
     @cached_property
     def buy_button(self) -> BuyButton | None:
         """The button nearest after the heading that puts the product into a cart."""
-        start = self.heading.order if self.heading else 0
+        start = self.start
         found = [e for e, text in self._controls() if _is_buy(e, text)]
         found = [e for e in found if not self.surroundings.of(e.node).elsewhere]
         if not found:
@@ -126,11 +126,14 @@ class View:
         named = ((element, control_text(element)) for element in (*inputs[:100], *links[:100]))
         return sorted((*self.buttons, *named), key=lambda control: control[0].order)
 
+    @cached_property
+    def start(self) -> int:
+        """The position of the heading, or of the first element of a page without one."""
+        return self.heading.order if self.heading else 0
+
     def distance(self, element: Element) -> int:
         """Elements between this one and the heading; elements before the heading count double."""
-        if self.heading is None:
-            return element.order
-        gap = element.order - self.heading.order
+        gap = element.order - self.start
         return gap if gap >= 0 else -2 * gap
 
 
