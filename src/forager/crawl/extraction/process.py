@@ -117,8 +117,8 @@ class Extractor:
             else:
                 links.follow[url] = key
         if links.sessions:  # without them, links may be the same, or the page itself
-            for url in [facts.url, *links.follow]:
-                links.nofollow.pop(url, None)
+            for followed in [facts.url, *links.follow]:
+                links.nofollow.pop(followed, None)
             links.follow.pop(facts.url, None)
         return links
 
