@@ -21,7 +21,6 @@ from forager.settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span as OtelSpan
     from opentelemetry.trace import Tracer
 
 log = get_logger("traces")
@@ -40,8 +39,10 @@ _tracer: Tracer | None = None
 
 
 class Span(Protocol):
-    def set(self, attributes: Mapping[str, Value]) -> None: ...
-    def rename(self, name: str) -> None: ...
+    """What is used of OpenTelemetry's spans."""
+
+    def set_attributes(self, attributes: Mapping[str, Value]) -> None: ...
+    def update_name(self, name: str) -> None: ...
 
 
 class _NoSpan:
@@ -55,26 +56,11 @@ class _NoSpan:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def set(self, attributes: Mapping[str, Value]) -> None:
+    def set_attributes(self, attributes: Mapping[str, Value]) -> None:
         pass
 
-    def rename(self, name: str) -> None:
+    def update_name(self, name: str) -> None:
         pass
-
-
-class _OpenSpan:
-    """A span that is being recorded."""
-
-    __slots__ = ("_span",)
-
-    def __init__(self, span: OtelSpan) -> None:
-        self._span = span
-
-    def set(self, attributes: Mapping[str, Value]) -> None:
-        self._span.set_attributes(attributes)
-
-    def rename(self, name: str) -> None:
-        self._span.update_name(name)
 
 
 NO_SPAN = _NoSpan()
@@ -182,4 +168,4 @@ def _recorded(
 
     context = TraceContextTextMapPropagator().extract({HEADER: parent}) if parent else None
     with tracer.start_as_current_span(name, context=context, attributes=attributes) as opened:
-        yield _OpenSpan(opened)
+        yield opened

@@ -54,7 +54,7 @@ class _ServerLog(logging.Handler):
         repeated = self._throttle.passes(message.partition("\n")[0])
         if repeated is None:
             return
-        # errors of requests are logged with their traceback by RequestIds
+        # errors of requests are logged with their traceback by Observation
         trace = record.exc_info if record.name == "asyncio" else None
         more = {"repeated": repeated} if repeated else {}
         log.log(record.levelno, message, exc_info=trace, **more)

@@ -234,10 +234,6 @@ def short(value: float) -> str:
 
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
-    "sparkline": sparkline,
-    "trend_line": trend_line,
-    "line_chart": line_chart,
-    "stacked_bar": stacked_bar,
-    "mini_bar": mini_bar,
-    "share_bar": share_bar,
+    each.__name__: each
+    for each in (sparkline, trend_line, line_chart, stacked_bar, mini_bar, share_bar)
 }

@@ -108,14 +108,14 @@ class Overview:
 
 async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
     """The overview for the caller; charts show the last `minutes`."""
-    here, owner = visit.here, visit.caller.sees_only
-    counts = await here.queue.counts(user_id=owner)
-    sources = await list_sources(here.database, user_id=owner, limit=1)
-    tasks = await tasks_now(here.database)
+    owner = visit.caller.sees_only
+    counts = await visit.queue.counts(user_id=owner)
+    sources = await list_sources(visit.database, user_id=owner, limit=1)
+    tasks = await tasks_now(visit.database)
     hour = await _last(visit, MINUTES)
     return Overview(
         counts=counts,
-        pending=await here.queue.pending_work(user_id=owner),
+        pending=await visit.queue.pending_work(user_id=owner),
         running=await _running(visit),
         tasks=tasks,
         workers=await _workers(visit),
@@ -130,7 +130,7 @@ async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
 
 
 async def _running(visit: Visit) -> list[CrawlReport]:
-    running = await visit.here.queue.list_jobs(
+    running = await visit.queue.list_jobs(
         statuses=[Status.PROCESSING], user_id=visit.caller.sees_only, limit=SHOWN_RUNNING
     )
     reports = await crawl_reports(visit.database, [job.id for job in running.items])
@@ -138,16 +138,16 @@ async def _running(visit: Visit) -> list[CrawlReport]:
 
 
 async def _last(visit: Visit, minutes: int) -> LastHour:
-    here, owner = visit.here, visit.caller.sees_only
+    owner = visit.caller.sees_only
 
     async def of_tasks() -> TaskActivity:
-        return await task_activity(here.database, minutes=minutes)
+        return await task_activity(visit.database, minutes=minutes)
 
-    crawled = await here.cache.look(
+    crawled = await visit.cache.look(
         ("crawls", owner, minutes), lambda: _crawl_activity(visit, minutes)
     )
     # the same for all owners: tasks have none
-    worked = await here.cache.look(("task activity", minutes), of_tasks)
+    worked = await visit.cache.look(("task activity", minutes), of_tasks)
     crawls: CrawlActivity = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
@@ -161,7 +161,7 @@ async def _last(visit: Visit, minutes: int) -> LastHour:
 
 async def _crawl_activity(visit: Visit, minutes: int) -> CrawlActivity:
     database, owner = visit.database, visit.caller.sees_only
-    counts = await visit.here.queue.counts(user_id=owner)
+    counts = await visit.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
     now = time.time()
@@ -204,14 +204,14 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
 async def _workers(visit: Visit) -> int | None:
     if not visit.caller.scope.includes(Scope.OPERATE):
         return None
-    found = await list_workers(visit.database, visit.here.settings)
+    found = await list_workers(visit.database, visit.settings)
     return sum(worker.is_reachable for worker in found)
 
 
 async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     if not counts[Status.FAILED]:
         return []
-    found = await visit.here.queue.list_jobs(
+    found = await visit.queue.list_jobs(
         statuses=[Status.FAILED], user_id=visit.caller.sees_only, limit=1
     )
     text = f"{counted(counts[Status.FAILED], 'job')} failed"
@@ -233,7 +233,7 @@ async def _refused(visit: Visit) -> list[Attention]:
 
 
 async def _unreachable_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
-    found = await list_workers(visit.database, visit.here.settings)
+    found = await list_workers(visit.database, visit.settings)
     unreachable = sum(not worker.is_reachable for worker in found)
     if unreachable:
         return [Attention(f"{counted(unreachable, 'worker')} unreachable", "/workers", True)]
@@ -244,7 +244,7 @@ async def _unreachable_workers(visit: Visit, counts: dict[Status, int]) -> list[
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
-    found = await list_service_processes(visit.database, visit.here.settings)
+    found = await list_service_processes(visit.database, visit.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
     failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
     stuck = sorted({each.name for each in running if each.is_stuck})
@@ -267,7 +267,7 @@ async def _dead_letters(visit: Visit) -> list[Attention]:
 
 
 async def _slowed(visit: Visit) -> list[Attention]:
-    found = await visit.here.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
+    found = await visit.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
     return [
         Attention(f"{domain.domain_name} is rate-limiting requests", "/domains?slowed=yes")
         for domain in found.items
@@ -275,7 +275,7 @@ async def _slowed(visit: Visit) -> list[Attention]:
 
 
 async def _degraded(visit: Visit) -> list[Attention]:
-    found = await degraded_domains(visit.database, visit.here.settings)
+    found = await degraded_domains(visit.database, visit.settings)
     return [
         Attention(
             f"{rate.domain}: {rate.recent_good / rate.recent_pages:.0%} of the last"

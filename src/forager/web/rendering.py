@@ -24,7 +24,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from forager import __version__
+from forager.db.cursor import Page as Rows
 from forager.web import charts, formats
+from forager.web.event_text import summary_of
 from forager.web.navigation import NAVIGATION
 from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
@@ -45,7 +47,11 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        formats.FILTERS, rendered=to_html, marked_lines=marked_lines, paired_lines=paired_lines
+        formats.FILTERS,
+        summary=summary_of,
+        rendered=to_html,
+        marked_lines=marked_lines,
+        paired_lines=paired_lines,
     )
     made.globals.update(asset=asset, navigation=NAVIGATION, version=__version__, **charts.DRAWINGS)
     return made
@@ -67,7 +73,7 @@ def full_page(
     context["live"] = any(name.startswith(LIVE) for name in found.blocks)
     response = HTMLResponse(found.render(context), status)
     if visit.is_new:
-        write_session(response, visit.session, visit.here.vault)
+        write_session(response, visit.session, visit.vault)
     if NOTICE_COOKIE in visit.request.cookies:
         delete_cookie(response, NOTICE_COOKIE)
     return response
@@ -99,10 +105,14 @@ def page_values(visit: Visit, values: Mapping[str, object]) -> dict[str, Any]:
         "visit": visit,
         "csrf": visit.session.csrf,
         "path": visit.request.url.path,
-        "notice": read_notice(visit.request, visit.here.vault),
+        "asked": visit.asked,
+        "notice": read_notice(visit.request, visit.vault),
     }
     components = environment().get_template("ui.html").make_module(known)
-    return {**known, "ui": components, **values}
+    cursors = [each.next_cursor for each in values.values() if isinstance(each, Rows)]
+    next_url = visit.following(cursors[0]) if cursors else None
+    rows = {name: each.items for name, each in values.items() if isinstance(each, Rows)}
+    return {**known, "ui": components, "next_url": next_url, **values, **rows}
 
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
