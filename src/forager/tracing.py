@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from forager import __version__
-from forager.logs import get_logger
+from forager.logs import ThrottledHandler, get_logger
 from forager.settings import Settings
 
 if TYPE_CHECKING:
@@ -124,7 +123,8 @@ def _provider(settings: Settings, part: str) -> TracerProvider | None:
         log.error("no traces: OpenTelemetry is not installed", hint=INSTALL)
         return None
     exporter_log = logging.getLogger("opentelemetry")
-    exporter_log.handlers, exporter_log.propagate = [_ExporterLog()], False
+    handler = ThrottledHandler(_log_loss, kind=lambda _: "", every=LOG_INTERVAL)
+    exporter_log.handlers, exporter_log.propagate = [handler], False
     # without one, the exporter reads the standard variables itself
     exporter = OTLPSpanExporter(endpoint=_endpoint(settings.traces_url), timeout=5)
     about = {"service.name": f"forager {part}", "service.version": __version__}
@@ -141,17 +141,8 @@ def _shut_down(provider: TracerProvider) -> None:
     ending.join(SHUTDOWN_LIMIT)
 
 
-class _ExporterLog(logging.Handler):
-    """Logs warnings of the exporter, at most one per interval."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._logged_at = -LOG_INTERVAL
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if time.monotonic() - self._logged_at >= LOG_INTERVAL:
-            self._logged_at = time.monotonic()
-            log.warning("traces are lost", reason=record.getMessage())
+def _log_loss(record: logging.LogRecord, _held_back: int) -> None:
+    log.warning("traces are lost", reason=record.getMessage())
 
 
 def _endpoint(url: str | None) -> str | None:

@@ -112,14 +112,17 @@ class Slots:
         self._what = what
         self._taken = 0
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
+    def check(self) -> None:
         if self._taken >= self._number:
             raise NotYet(
                 f"{self._what} is already in progress, and its limit is reached",
                 retry_after=RETRY_AFTER,
                 hint="Try again when it has finished.",
             )
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        self.check()
         self._taken += 1
         try:
             yield

@@ -287,23 +287,20 @@ async def _services(request: Request) -> Services:
     return services
 
 
-class Needs:
-    """A dependency: the services for the caller, if the key has the scope."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-    async def __call__(self, request: Request) -> Services:
-        services: Services = request.app.state.services
+def _needs(scope: Scope) -> Any:
+    async def services(request: Request) -> Services:
+        here: Services = request.app.state.services
         caller: Caller = request.state.caller
-        caller.require(self.scope)
-        return replace(services, caller=caller)
+        caller.require(scope)
+        return replace(here, caller=caller)
+
+    return Depends(services)
 
 
 Here = Annotated[Services, Depends(_services)]
-Reads = Annotated[Services, Depends(Needs(Scope.READ))]
-Operates = Annotated[Services, Depends(Needs(Scope.OPERATE))]
-Administers = Annotated[Services, Depends(Needs(Scope.ADMIN))]
+Reads = Annotated[Services, _needs(Scope.READ)]
+Operates = Annotated[Services, _needs(Scope.OPERATE)]
+Administers = Annotated[Services, _needs(Scope.ADMIN)]
 
 SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["docs.example.org"])]
 JobId = Annotated[

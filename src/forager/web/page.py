@@ -137,7 +137,7 @@ def _answered(visit: Visit, done: Done) -> Response:
 
 
 def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
-    visit.request.app.state.streams.check_room()
+    visit.request.app.state.streams.check()
 
     async def look() -> tuple[str, Mapping[str, object]]:
         found = await load()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
@@ -103,18 +103,15 @@ async def visit_of(request: Request) -> Visit:
     )
 
 
-class Visiting:
-    """A dependency: the visit, if the scope of its key is sufficient."""
+def _visiting(scope: Scope) -> Any:
+    async def visit(request: Request) -> Visit:
+        found = await visit_of(request)
+        found.caller.require(scope)
+        return found
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-    async def __call__(self, request: Request) -> Visit:
-        visit = await visit_of(request)
-        visit.caller.require(self.scope)
-        return visit
+    return Depends(visit)
 
 
-Reads = Annotated[Visit, Depends(Visiting(Scope.READ))]
-Operates = Annotated[Visit, Depends(Visiting(Scope.OPERATE))]
-Administers = Annotated[Visit, Depends(Visiting(Scope.ADMIN))]
+Reads = Annotated[Visit, _visiting(Scope.READ)]
+Operates = Annotated[Visit, _visiting(Scope.OPERATE)]
+Administers = Annotated[Visit, _visiting(Scope.ADMIN)]

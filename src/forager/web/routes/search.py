@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -180,17 +179,10 @@ async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PageChanges:
-    """What differs between an older version of a page and the one that is shown."""
-
-    old: PageVersion
-    sections: list[SectionChange]
-
-
 async def _changes(
     visit: Visit, found: ReadPage, versions: list[PageVersion], old: int | None
-) -> PageChanges | None:
+) -> tuple[PageVersion, list[SectionChange]] | None:
+    """The older version of a page that is compared, and what differs from it."""
     older = [each for each in versions if each.last < found.document.generation_number]
     chosen = _version_of(older, old) if old else None
     if (before := chosen or next(iter(older), None)) is None:
@@ -198,7 +190,7 @@ async def _changes(
     document = found.document
     earlier = await _read(visit, document.url, document.source_id, before.last)
     changes = await asyncio.to_thread(section_changes, earlier.sections, found.sections)
-    return PageChanges(before, changes)
+    return before, changes
 
 
 async def _found(
