@@ -17,7 +17,7 @@ import psycopg
 from forager.access.caller import Forbidden, Unauthorised
 from forager.errors import DatabaseUnavailable, NotFound
 from forager.logs import get_logger
-from forager.web.rendering import live_blocks
+from forager.web.rendering import Page, live_blocks
 from forager.web.visit import Visit
 
 log = get_logger("web")
@@ -26,10 +26,8 @@ INTERVAL = 1.0
 MAX_STREAMS = 200  # of one process
 RETRY_MS = 2000
 
-Look = Callable[[], Awaitable[tuple[str, Mapping[str, object]]]]
 
-
-async def stream(visit: Visit, look: Look) -> AsyncIterator[bytes]:
+async def stream(visit: Visit, load: Callable[[], Awaitable[Page]]) -> AsyncIterator[bytes]:
     """Messages for the page's script: `part`, `look`, `trouble` and `gone`."""
     state = visit.request.app.state
     sent: dict[str, bytes] = {}
@@ -39,11 +37,11 @@ async def stream(visit: Visit, look: Look) -> AsyncIterator[bytes]:
         while not state.hub.closing:
             try:
                 await visit.check()
-                template, values = await look()
-                if shown not in (None, template):  # another page altogether: load it
+                page = await load()
+                if shown not in (None, page.template):  # another page altogether: load it
                     yield _message("gone", {})
                     return
-                shown, parts = template, live_blocks(visit, template, values)
+                shown, parts = page.template, live_blocks(visit, page)
             except (Unauthorised, Forbidden, NotFound):
                 yield _message("gone", {})
                 return

@@ -8,7 +8,7 @@ of its template whose names begin with `live_` are sent when they have changed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,32 +17,16 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from forager.api.problems import problem_of
 from forager.api.services import CachedAnswer
 from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form
 from forager.web.live import stream
+from forager.web.rendering import Page as Page
 from forager.web.rendering import full_page
 from forager.web.sessions import Notice, check_token, write_notice
 from forager.web.visit import Visit
-
-
-class Page:
-    """A template and its values. A page of a list is shown as its rows, with a link to the next."""
-
-    code = 200
-
-    def __init__(self, template: str, /, **values: object) -> None:
-        self.template = template
-        self.values = values
-
-    def after(self, error: ForagerError | None) -> Page:
-        """The page as the answer to a form, which failed if there is an error."""
-        if error is not None:
-            self.code = problem_of(error).status
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +75,8 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
         async def endpoint(**parameters: Any) -> Response:
             visit: Visit = parameters["visit"]
             if visit.request.headers.get("accept", "").startswith("text/event-stream"):
-                again = functools.partial(load, **parameters)
-                return _streamed(visit, again)
-            found = await load(**parameters)
-            return full_page(visit, found.template, found.values)
+                return _streamed(visit, functools.partial(load, **parameters))
+            return full_page(visit, await load(**parameters))
 
         router.get(path, response_model=None)(endpoint)
         return load
@@ -111,12 +93,8 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
             visit: Visit = parameters["visit"]
             form: Form = parameters["form"]
             check_token(visit.request, form, visit.session)
-            if (question := unasked(visit.request, form)) is not None:
-                return full_page(visit, "sure.html", question)
-            done = await act(**parameters)
-            if isinstance(done, Page):
-                return full_page(visit, done.template, done.values, status=done.code)
-            return _answered(visit, done)
+            done = unasked(visit.request, form) or await act(**parameters)
+            return full_page(visit, done) if isinstance(done, Page) else _answered(visit, done)
 
         router.post(path, response_model=None)(endpoint)
         return act
@@ -138,32 +116,21 @@ def _answered(visit: Visit, done: Done) -> Response:
 
 def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
     visit.request.app.state.streams.check()
-
-    async def look() -> tuple[str, Mapping[str, object]]:
-        found = await load()
-        return found.template, found.values
-
-    return StreamingResponse(
-        stream(visit, look),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
-    )
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(visit, load), media_type="text/event-stream", headers=headers)
 
 
 LONGEST = 1000
 
 
-def unasked(request: Request, form: Form) -> dict[str, object] | None:
-    """The values of the confirmation page; None if no confirmation is needed."""
+def unasked(request: Request, form: Form) -> Page | None:
+    """The confirmation page; None if no confirmation is needed."""
     question = form.text("ask") or request.query_params.get("ask", "")
     if not question or form.checked("sure") or wants_fragment(request):
         return None
     kept = {name: values for name, values in form.fields.items() if name not in ("ask", "csrf")}
-    return {
-        "question": question[:LONGEST],
-        "fields": [(name, value) for name, values in kept.items() for value in values],
-        "back": _back(request),
-    }
+    fields = [(name, value) for name, values in kept.items() for value in values]
+    return Page("sure.html", question=question[:LONGEST], fields=fields, back=_back(request))
 
 
 def _back(request: Request) -> str:

@@ -24,7 +24,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from forager import __version__
+from forager.api.problems import problem_of
 from forager.db.cursor import Page as Rows
+from forager.errors import ForagerError
 from forager.web import charts, formats
 from forager.web.event_text import summary_of
 from forager.web.navigation import NAVIGATION
@@ -64,14 +66,28 @@ def asset(name: str) -> str:
     return f"/static/{name}?v={digest}"
 
 
-def full_page(
-    visit: Visit, template: str, values: Mapping[str, object], *, status: int = 200
-) -> Response:
+class Page:
+    """A template and its values. A page of a list is shown as its rows, with a link to the next."""
+
+    code = 200
+
+    def __init__(self, template: str, /, **values: object) -> None:
+        self.template = template
+        self.values = values
+
+    def after(self, error: ForagerError | None) -> Page:
+        """The page as the answer to a form, which failed if there is an error."""
+        if error is not None:
+            self.code = problem_of(error).status
+        return self
+
+
+def full_page(visit: Visit, page: Page) -> Response:
     """A whole page, with the cookie of a session that begins with it."""
-    found = environment().get_template(template)
-    context = page_values(visit, values)
+    found = environment().get_template(page.template)
+    context = page_values(visit, page.values)
     context["live"] = any(name.startswith(LIVE) for name in found.blocks)
-    response = HTMLResponse(found.render(context), status)
+    response = HTMLResponse(found.render(context), page.code)
     if visit.is_new:
         write_session(response, visit.session, visit.vault)
     if NOTICE_COOKIE in visit.request.cookies:
@@ -79,10 +95,10 @@ def full_page(
     return response
 
 
-def live_blocks(visit: Visit, template: str, values: Mapping[str, object]) -> dict[str, str]:
+def live_blocks(visit: Visit, page: Page) -> dict[str, str]:
     """The current content of the blocks of a page that are updated live."""
-    found = environment().get_template(template)
-    context = found.new_context(page_values(visit, values))
+    found = environment().get_template(page.template)
+    context = found.new_context(page_values(visit, page.values))
     return {
         name: "".join(block(context))
         for name, block in found.blocks.items()

@@ -143,6 +143,10 @@ class Order(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def given(self) -> dict[str, Any]:
+        """The values in the request; null is a value too."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
 
 def example(**values: Any) -> ConfigDict:
     """The configuration of an order whose example can be sent as it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -319,15 +319,12 @@ def _new_alert(form: Form) -> NewAlert:
         AlertKind.NEW_LOW: ("days", "currency"),
         AlertKind.BACK_IN_STOCK: (),
     }[kind]
-    readers: dict[str, Callable[[], object]] = {
-        "percent": lambda: _amount(form, "percent"),
-        "amount": lambda: _amount(form, "amount"),
-        "days": lambda: form.number("days", least=1),
-        "currency": lambda: form.optional("currency"),
-    }
     return NewAlert(
         kind,
-        **{name: readers[name]() for name in wanted},  # type: ignore[arg-type]
+        percent=_amount(form, "percent") if "percent" in wanted else None,
+        amount=_amount(form, "amount") if "amount" in wanted else None,
+        days=form.number("days", least=1) if "days" in wanted else None,
+        currency=form.optional("currency") if "currency" in wanted else None,
         product=form.optional("product"),
         domain=form.optional("domain"),
         brand=form.optional("brand"),
