@@ -85,7 +85,7 @@ def test_headings_are_plain_text_in_sections() -> None:
     assert section.heading == "A <b> c_d"
 
 
-def test_a_section_that_is_too_large_goes_on_in_children() -> None:
+def test_a_section_that_is_too_large_continues_in_children() -> None:
     words = "<p>" + "word " * 100
     found = sections(f"<h1 id=a>A</h1>{words * 1200}<h2>B</h2>b")
     assert len(found) > 3
