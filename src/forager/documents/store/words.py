@@ -6,12 +6,13 @@ Counts are of a sample where a generation is large: only the order of magnitude 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from urllib.parse import urlsplit
 
+from psycopg.rows import dict_row
+
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
 from forager.documents.page import NewPage, document_of
@@ -176,23 +177,6 @@ def language_lexeme(language: str) -> str:
     return f"{MARK}language:{primary(language)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSection:
-    """A section with the words that PostgreSQL finds it by."""
-
-    document_id: int
-    position: int
-    source: str
-    source_number: int
-    config: str
-    path: str
-    url: str
-    title: str | None
-    heading: str
-    head_words: str
-    words: str
-
-
 async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> dict[int, int]:
     """About how many bytes the sections of each document are; those that are gone are left out."""
     cursor = await connection.execute(
@@ -211,8 +195,10 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
 
 async def select_indexed(
     connection: Connection, document_ids: Sequence[int]
-) -> list[IndexedSection]:
-    return await Rows(connection, IndexedSection).all(
+) -> list[dict[str, Any]]:
+    """Sections with the words that PostgreSQL finds them by."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(
         """
         SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
                coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
@@ -227,6 +213,7 @@ async def select_indexed(
         """,
         (list(document_ids),),
     )
+    return await cursor.fetchall()
 
 
 async def insert_documents(
