@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 
@@ -58,6 +58,12 @@ def amount_text(value: Decimal) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Sequence[object], most: int = 20) -> str:
+    """The first items, and the number of others."""
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 def price_text(amount: Decimal, currency: str | None) -> str:

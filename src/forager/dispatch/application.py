@@ -15,9 +15,6 @@ from concurrent.futures import TimeoutError as TookTooLong
 from contextlib import asynccontextmanager
 from typing import Any
 
-from celery import Celery
-from celery.worker import WorkController, state
-
 from forager.dispatch.broker import CeleryMissing, declare_exchanges
 from forager.dispatch.message import (
     EXCHANGE,
@@ -37,6 +34,7 @@ from forager.tasks.stages.attempt import Stage
 try:
     from celery import Celery
     from celery.exceptions import Reject
+    from celery.worker import WorkController, state
     from celery.worker.consumer import Consumer
     from kombu import Exchange, Queue
 except ImportError:

@@ -17,7 +17,7 @@ from forager.jobs.workers import list_workers
 from forager.parsers.rates import degraded_domains
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
-from forager.tasks.dead_letters import count_letters, letter_filter
+from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.web.formats import counted
 from forager.web.visit import Visit
 
@@ -260,7 +260,7 @@ async def _failing_services(visit: Visit) -> list[Attention]:
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:
-    count = await count_letters(visit.database, letter_filter())
+    count = await count_letters(visit.database, LetterFilter())
     if not count:
         return []
     return [Attention(f"{counted(count, 'task')} failed permanently", "/errors", True)]

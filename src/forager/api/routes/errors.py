@@ -24,19 +24,19 @@ from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
 from forager.api.services import Here, Operator, Reader
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
-from forager.tasks import causes, errors
 from forager.tasks import dead_letters as letters
+from forager.tasks import errors
 from forager.tasks.causes import ErrorType
-from forager.tasks.dead_letters import LetterFilter, letter_filter
+from forager.tasks.dead_letters import LetterFilter
 
 Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
-class TaskErrorGroup(View, row=causes.ErrorGroup):
+class TaskErrorGroup(View, row=errors.ErrorGroup):
     """Errors of one domain with the same cause; the example is the newest."""
 
 
-class TaskError(View, row=causes.ErrorRow):
+class TaskError(View, row=errors.ErrorRow):
     """One error; its texts are shown as they were received."""
 
     job_id: UUID | None
@@ -67,7 +67,7 @@ class LetterChoice(Order):
             raise InvalidInput(
                 "no dead letter was named", hint="Give `ids`, `cause`, `domain` or `all`."
             )
-        return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
+        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
 NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no open dead letter.")]
@@ -109,7 +109,7 @@ async def list_errors(
     cursor: Cursor = None,
 ) -> Listed[TaskError]:
     """List individual errors, newest first."""
-    wanted = errors.error_filter(
+    wanted = errors.ErrorFilter(
         domain=domain, error_type=type_, since=_age(hours), message=message, task_id=task_id
     )
     page = await errors.list_errors(here.database, wanted, cursor=cursor, limit=limit)
@@ -127,7 +127,7 @@ async def group_errors(
     cursor: Cursor = None,
 ) -> Listed[TaskErrorGroup]:
     """List errors by domain, type and message, most frequent first."""
-    wanted = errors.error_filter(domain=domain, error_type=type_, since=_age(hours))
+    wanted = errors.ErrorFilter(domain=domain, error_type=type_, since=_age(hours))
     page = await errors.group_errors(here.database, wanted, cursor=cursor, limit=limit)
     return listed(page, TaskErrorGroup.of)
 
@@ -148,7 +148,7 @@ async def list_letters(
     cursor: Cursor = None,
 ) -> Listed[DeadLetter]:
     """List permanently failed tasks that need a decision, newest first."""
-    wanted = letters.letter_filter(cause=cause, domain=domain)
+    wanted = letters.LetterFilter(cause=cause, domain=domain)
     page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
     return listed(page, DeadLetter.of)
 
@@ -163,7 +163,7 @@ async def group_letters(
     cursor: Offset = 0,
 ) -> Listed[DeadLetterGroup]:
     """List dead letters by cause and domain, most frequent first."""
-    wanted = letters.letter_filter(cause=cause, domain=domain)
+    wanted = letters.LetterFilter(cause=cause, domain=domain)
     found = await letters.group_letters(here.database, wanted, limit=cursor + limit + 1)
     return listed(cut(found, cursor, limit), DeadLetterGroup.of)
 
@@ -189,7 +189,7 @@ async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> Dr
 @router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])
 async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> RetriedLetters:
     """Retry one task now."""
-    wanted = letters.letter_filter(ids=[letter_id])
+    wanted = letters.LetterFilter(ids=[letter_id])
     return RetriedLetters(
         retried=_one(letter_id, await letters.retry_letters(here.database, wanted))
     )
@@ -198,7 +198,7 @@ async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> Retrie
 @router.delete("/dead-letters/{letter_id}", tags=["dead letters"])
 async def drop_letter(letter_id: RowId, here: Here, caller: Operator) -> DroppedLetters:
     """Dismiss one dead letter."""
-    wanted = letters.letter_filter(ids=[letter_id])
+    wanted = letters.LetterFilter(ids=[letter_id])
     return DroppedLetters(
         dropped=_one(letter_id, await letters.drop_letters(here.database, wanted))
     )

@@ -12,20 +12,20 @@ import typer
 
 from forager.cli import output
 from forager.cli.failures import OK, print_error
-from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes, option
-from forager.cli.output import Columns, counted, distance, duration, long_time, note, on_one_line
-from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.cli.options import Cursor, JobId, JobIds, Limit, Reason, Yes, option, switch
+from forager.cli.output import Columns, counted, distance, duration, on_one_line
+from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.crawl.settlement import Outcome, UrlSort
 from forager.db.cursor import Page
 from forager.errors import ForagerError
 from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import FINISHED, Status
-from forager.jobs.queue import Queue
 
 if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.crawl.settlement import SettledUrl
+    from forager.jobs.queue import Queue
     from forager.jobs.workers import JobReport
 
 app = typer.Typer(help="List, pause, resume, cancel and retry jobs.", no_args_is_help=True)
@@ -59,8 +59,9 @@ _COLUMNS: Columns = {
     "KIND": "kind",
     "DONE>": lambda job: f"{job.progress_percentage} %",
     "CREATED": "created_at",
-    "SOURCE…": lambda job: job.source_id or "",
-    "NOTE…": _note,
+    # terminals are narrow
+    "SOURCE…?": "source_id",
+    "NOTE…?": _note,
 }
 _EVENT_COLUMNS: Columns = {
     "TIME": "at",
@@ -73,42 +74,27 @@ _EVENT_COLUMNS: Columns = {
 
 
 @app.command("list")
-def list_jobs(
-    context: typer.Context,
+@lists(
+    _COLUMNS,
+    none="There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.",
+    no_match="No jobs match. `forager jobs work` counts jobs by state.",
+)
+async def list_jobs(
+    here: CommandContext,
     status: list[Status] | None = option("Only jobs in this state (repeatable)."),
     kind: str | None = option("Only jobs of this kind."),
     source: str | None = option("Only jobs of this source."),
     limit: Limit = 50,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List jobs, newest first."""
-    page = with_services(
-        context,
-        lambda here: here.queue.list_jobs(
-            statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
-        ),
+    return await here.queue.list_jobs(
+        statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
     )
-    if as_json:
-        return output.show_page(page.items, page.next_cursor)
-    # terminals are narrow: columns without a value are left out
-    used = {
-        heading: column
-        for heading, column in _COLUMNS.items()
-        if isinstance(column, str) or any(column(job) for job in page.items)
-    }
-    if page.items:
-        output.show_rows(used, page.items)
-    elif status or kind or source:
-        note("No jobs match. `forager jobs work` counts jobs by state.")
-    else:
-        note("There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.")
-    return output.note_more(page.next_cursor)
 
 
 def _show_report(reports: tuple[JobReport, CrawlReport]) -> None:
-    facts = _facts(*reports)
-    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
+    output.show_facts(_facts(*reports))
     output.say("\nLast events", style="bold")
     output.show_rows(_EVENT_COLUMNS, reports[0].last_events)
 
@@ -127,10 +113,9 @@ async def show(here: CommandContext, job_id: JobId) -> object:
     from forager.crawl.report import crawl_report
     from forager.jobs.workers import job_report
 
-    queue = Queue(here.database, here.settings)
-    found = await queue.resolve(job_id)
-    report = await job_report(here.database, queue, found)
-    return report, await crawl_report(here.database, queue, found)
+    found = await here.queue.resolve(job_id)
+    report = await job_report(here.database, here.queue, found)
+    return report, await crawl_report(here.database, here.queue, found)
 
 
 def _pace(crawl: CrawlReport) -> str | None:
@@ -142,7 +127,7 @@ def _pace(crawl: CrawlReport) -> str | None:
 
 def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
     job = report.job
-    facts = {
+    return {
         "id": job.id,
         "status": _status(job),
         "kind": job.kind,
@@ -157,17 +142,16 @@ def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
         "retries": f"{job.retry_count} of {job.max_retries}",
         "error": (job.error_message, "red") if job.error_message else None,
         "stop reason": job.stop_reason,
-        "created": long_time(job.created_at),
-        "runs after": long_time(job.run_after) if job.status is Status.PENDING else None,
-        "first started": long_time(job.started_at),
-        "last heartbeat": long_time(job.last_heartbeat),
-        "finished": long_time(job.completed_at),
+        "created": job.created_at,
+        "runs after": job.run_after if job.status is Status.PENDING else None,
+        "first started": job.started_at,
+        "last heartbeat": job.last_heartbeat,
+        "finished": job.completed_at,
         "lease": job.lease,
         "worker": job.worker_id,
         "owner": job.user_id,
         "checkpoint": json.dumps(report.checkpoint) if report.checkpoint else None,
     }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 @app.command()
@@ -227,10 +211,10 @@ class Moved:
     """The result for one given ID: the job after the move, or the error."""
 
     asked: str
-    job: Job | None
-    error: str | None
-    hint: str | Hint | None
-    exit_code: int
+    job: Job | None = None
+    error: str | None = None
+    hint: str | Hint | None = None
+    exit_code: int = OK
 
 
 def _show_moved(results: Sequence[Moved]) -> None:
@@ -243,8 +227,7 @@ def _exit_with_worst(results: Sequence[Moved]) -> None:
     for result in results:
         if result.error is not None:
             print_error(result.error, result.hint)
-    worst = max(result.exit_code for result in results)
-    if worst != OK:
+    if worst := max(result.exit_code for result in results):
         raise typer.Exit(worst)
 
 
@@ -256,10 +239,7 @@ moves_jobs = answers(
 
 
 async def _move_each(
-    queue: Queue,
-    move: Callable[..., Awaitable[Job]],
-    ids: Sequence[str],
-    reason: str | None,
+    queue: Queue, move: Callable[..., Awaitable[Job]], ids: Sequence[str], reason: str | None
 ) -> list[Moved]:
     try:
         actor = f"user {getpass.getuser()}"
@@ -269,7 +249,7 @@ async def _move_each(
     for text in ids:
         try:
             job = await move(await queue.resolve(text), actor=actor, reason=reason)
-            results.append(Moved(text, job, None, None, OK))
+            results.append(Moved(text, job))
         except ForagerError as error:
             results.append(Moved(text, None, error.message, error.hint, error.exit_code))
     return results
@@ -349,14 +329,14 @@ async def pages(
     status: int | None = option("Only URLs with this HTTP status."),
     contains: str | None = option("Only URLs that contain this text."),
     sort: UrlSort | None = option("Sort up to 100,000 URLs."),
-    reverse: bool = option("Largest or newest first.", "--reverse", default=False),
+    reverse: bool = switch("Largest or newest first.", "--reverse"),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> object:
     """List the outcomes of the URLs of a job."""
     from forager.crawl.url_lists import UrlFilter, list_settled
 
-    job = await Queue(here.database, here.settings).resolve(job_id)
+    job = await here.queue.resolve(job_id)
     wanted = UrlFilter(
         outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
     )

@@ -8,26 +8,34 @@ from typing import Annotated, Any
 import typer
 
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
+from forager.cli.options import (
+    AsJson,
+    Cursor,
+    Domain,
+    Limit,
+    Yes,
+    argument,
+    grouped,
+    option,
+    switch,
+)
 from forager.cli.output import (
     Columns,
     counted,
-    long_time,
     note,
     note_more,
     on_one_line,
     say,
-    show_json,
+    show_facts,
     show_list,
     show_rows,
-    show_table,
 )
 from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
+from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.tasks import dead_letters as letters
-from forager.tasks.causes import ErrorFilter, ErrorRow
-from forager.tasks.dead_letters import LetterFilter, letter_filter
-from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.dead_letters import LetterFilter
+from forager.tasks.errors import ErrorFilter, ErrorRow, get_error, group_errors, list_errors
 
 NO_ERRORS = "There are no such errors."
 
@@ -47,7 +55,7 @@ class GroupOptions:
 
     def value(self, **more: Any) -> ErrorFilter:
         since = None if self.since is None else parse_duration(self.since)
-        return error_filter(domain=self.domain, error_type=self.type_, since=since, **more)
+        return ErrorFilter(domain=self.domain, error_type=self.type_, since=since, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +106,10 @@ def errors(
         show_list(page, as_json, _GROUP_COLUMNS, none=NO_ERRORS)
 
 
-@app.command()
-@grouped
-def show(
-    context: typer.Context,
-    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
-    *,
-    wanted: Annotated[ErrorFilter, ErrorOptions],
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List single errors, newest first; with an ID, show that one with its stack trace."""
-    if error_id is not None:
-        found = with_services(context, lambda here: get_error(here.database, error_id))
-        return show_json(found) if as_json else _show_one(found)
-    page = with_services(
-        context, lambda here: list_errors(here.database, wanted, cursor=cursor, limit=limit)
-    )
-    return show_list(page, as_json, _ERROR_COLUMNS, none=NO_ERRORS)
-
-
 def _show_one(row: ErrorRow) -> None:
     facts = {
         "error": row.id,
-        "when": long_time(row.occurred_at),
+        "when": row.occurred_at,
         "domain": row.domain,
         "url": row.url,
         "task": row.task_id,
@@ -131,9 +118,32 @@ def _show_one(row: ErrorRow) -> None:
         "type": f"{row.error_type} ({row.error_kind})",
         "message": on_one_line(row.error_message),
     }
-    show_table(" ,   ", [(k, v) for k, v in facts.items() if v is not None])
+    show_facts(facts)
     if row.stack_trace:
         say(row.stack_trace)
+
+
+def _show_errors(found: ErrorRow | Page[ErrorRow]) -> None:
+    if isinstance(found, Page):
+        show_list(found, False, _ERROR_COLUMNS, none=NO_ERRORS)
+    else:
+        _show_one(found)
+
+
+@app.command()
+@answers(_show_errors)
+async def show(
+    here: CommandContext,
+    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
+    *,
+    wanted: Annotated[ErrorFilter, ErrorOptions],
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List single errors, newest first; with an ID, show that one with its stack trace."""
+    if error_id is not None:
+        return await get_error(here.database, error_id)
+    return await list_errors(here.database, wanted, cursor=cursor, limit=limit)
 
 
 letters_app = typer.Typer(
@@ -152,14 +162,14 @@ class LetterOptions:
     ids: list[int] | None = argument("IDs of dead letters.", metavar="[ID]...")
     cause: Cause = None
     domain: Domain = None
-    everything: bool = option("All dead letters.", "--all", default=False)
+    everything: bool = switch("All dead letters.", "--all")
 
     def value(self) -> LetterFilter:
         if not (self.ids or self.cause or self.domain or self.everything):
             raise InvalidInput(
                 "no dead letter was selected", hint="Give IDs, --cause, --domain or --all."
             )
-        return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
+        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
 ChosenLetters = Annotated[LetterFilter, LetterOptions]
@@ -203,7 +213,7 @@ async def list_(
     cursor: Cursor = None,
 ) -> object:
     """List dead letters by cause, then the newest individually."""
-    wanted = letter_filter(cause=cause, domain=domain)
+    wanted = LetterFilter(cause=cause, domain=domain)
     groups = await letters.group_letters(here.database, wanted)
     page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
     return {"groups": groups, "items": page.items, "next_cursor": page.next_cursor}

@@ -18,9 +18,9 @@ from forager.jobs.job import Job
 from forager.jobs.lifecycle import RETRY_FAILED
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
-from forager.tasks.causes import ErrorRow, ErrorType
+from forager.tasks.causes import ErrorType
 from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
-from forager.tasks.errors import ErrorFilter
+from forager.tasks.errors import ErrorFilter, ErrorRow
 from forager.web.charts import Series
 from forager.web.formats import counted, duration
 from forager.web.forms import Form, Submitted
@@ -84,10 +84,10 @@ async def overview(visit: Reads) -> Page:
     except (InvalidInput, NotFound) as error:
         trouble = error
     trend = await cached(visit, lambda: _trend(visit, form, age), "trend")
-    waiting = await letters.count_letters(visit.database, letters.letter_filter())
+    waiting = await letters.count_letters(visit.database, letters.LetterFilter())
     dead = await cached(
         visit,
-        lambda: letters.group_letters(visit.database, letters.letter_filter(), limit=GROUPS),
+        lambda: letters.group_letters(visit.database, letters.LetterFilter(), limit=GROUPS),
         "letters",
         waiting,
     )
@@ -240,7 +240,7 @@ def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
 def _wanted(form: Form) -> ErrorFilter:
     task_id = form.number("task", least=1, most=2**63 - 1)
     hours = form.amount("hours", most=87600) or (None if task_id else DAY)
-    return errors.error_filter(
+    return errors.ErrorFilter(
         domain=form.optional("domain"),
         error_type=form.optional("type"),
         since=None if hours is None else timedelta(hours=hours),
@@ -250,17 +250,17 @@ def _wanted(form: Form) -> ErrorFilter:
 
 
 def _letters(form: Form) -> LetterFilter:
-    return letters.letter_filter(cause=form.optional("cause"), domain=form.optional("domain"))
+    return letters.LetterFilter(cause=form.optional("cause"), domain=form.optional("domain"))
 
 
 def _meant(form: Form) -> LetterFilter:
     """An empty selection must not select everything."""
     match form.text("which"):
         case "all":
-            return letters.letter_filter()
+            return letters.LetterFilter()
         case "cause" if form.text("cause") or form.text("domain"):
             return _letters(form)
         case "ticked" if ids := form.ids("id"):
-            return letters.letter_filter(ids=ids)
+            return letters.LetterFilter(ids=ids)
         case _:
             raise InvalidInput("no dead letter is selected", hint="Select at least one.")
