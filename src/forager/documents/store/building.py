@@ -169,7 +169,7 @@ async def list_reused_pages(
         INSERT INTO generation_documents ({_LINE}, document_id)
         SELECT %(generation)s, l.*, k.document_id
           FROM {_LINES}
-          JOIN unnest(%(url_hash)b::bytea[], %(ids)b::bigint[])
+          JOIN unnest(%(url_hash)s::bytea[], %(ids)b::bigint[])
                AS k (url_hash, document_id) USING (url_hash)
         """,
         {
@@ -185,9 +185,8 @@ _LINE: LiteralString = """
     segment_length, fetched_at
 """
 _NEW_LINES = RowArrays(
-    "n", binary=("url_hash",), url_hash="bytea", etag="text", last_modified="text",
-    link_set="bytea", segment="text", segment_offset="bigint", segment_length="int",
-    fetched_at="timestamptz",
+    "n", url_hash="bytea", etag="text", last_modified="text", link_set="bytea", segment="text",
+    segment_offset="bigint", segment_length="int", fetched_at="timestamptz",
 )  # fmt: skip
 _LINES = f"""
     (SELECT url_hash, etag, last_modified, link_set, segment, segment_offset, segment_length,
@@ -195,10 +194,7 @@ _LINES = f"""
        FROM {_NEW_LINES}) AS l
 """
 # the documents that were just written for pages
-_VERSIONS = RowArrays(
-    "v", binary=("url_hash", "content_hash", "version"),
-    url_hash="bytea", content_hash="bytea", version="text",
-)  # fmt: skip
+_VERSIONS = RowArrays("v", url_hash="bytea", content_hash="bytea", version="text")
 _IS_WRITTEN: LiteralString = """
     documents d ON d.source_id = %(source)s
                AND d.url_hash = v.url_hash
@@ -207,7 +203,7 @@ _IS_WRITTEN: LiteralString = """
 """
 
 
-def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
+def _lines(pages: Sequence[ManifestPage]) -> dict[str, Any]:
     return _NEW_LINES.values(
         pages,
         url_hash="page.key",
@@ -218,7 +214,7 @@ def _lines(pages: Sequence[ManifestPage]) -> dict[str, list[Any]]:
     )
 
 
-def _versions(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+def _versions(pages: Sequence[NewPage]) -> dict[str, Any]:
     return _VERSIONS.values(
         pages,
         url_hash="key",
@@ -256,8 +252,8 @@ _COPIED: LiteralString = """
     fetched_at, carried_since, carried_reason, carried_times
 """
 _UNCHANGED = RowArrays(
-    "p", binary=("url_hash",), url_hash="bytea", etag="text", last_modified="text",
-    fetched_at="timestamptz", reason="text",
+    "p", url_hash="bytea", etag="text", last_modified="text", fetched_at="timestamptz",
+    reason="text",
 )  # fmt: skip
 
 
