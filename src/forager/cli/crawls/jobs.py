@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import typer
 
@@ -45,12 +46,27 @@ def _status(job: Job) -> tuple[str, str]:
     return job.shown_status, STYLES[job.shown_status]
 
 
-def _note(job: Job) -> str:
+def _note(job: Job, wait: str | None) -> str:
     retried = ""
     if job.status not in FINISHED and job.retry_count:
         retried = f"retry {job.retry_count} of {job.max_retries}: "
     text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
-    return on_one_line(retried + text)
+    return on_one_line("; ".join(filter(None, (retried + text, wait))))
+
+
+async def _waits(here: CommandContext, jobs: Sequence[Job]) -> dict[UUID, str]:
+    """What active crawls wait for: a host, its robots.txt or a retry, but not for a worker."""
+    active = [job.id for job in jobs if job.status in (Status.PENDING, Status.PROCESSING)]
+    if not active:
+        return {}
+    from forager.crawl.report import crawl_reports
+
+    reports = await crawl_reports(here.database, active)
+    return {
+        job_id: report.wait.words
+        for job_id, report in reports.items()
+        if report.wait and (report.wait.seconds or report.job.status is Status.PROCESSING)
+    }
 
 
 _COLUMNS: Columns = {
@@ -60,7 +76,6 @@ _COLUMNS: Columns = {
     "DONE>": lambda job: f"{job.progress_percentage} %",
     "CREATED": "created_at",
     "SOURCE…": lambda job: job.source_id or "",
-    "NOTE…": _note,
 }
 _EVENT_COLUMNS: Columns = {
     "TIME": "at",
@@ -83,18 +98,21 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """List jobs, newest first."""
-    page = with_services(
-        context,
-        lambda here: here.queue.list_jobs(
+
+    async def listed(here: CommandContext) -> tuple[Page[Job], dict[UUID, str]]:
+        page = await here.queue.list_jobs(
             statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
-        ),
-    )
+        )
+        return page, {} if as_json else await _waits(here, page.items)
+
+    page, waits = with_services(context, listed)
     if as_json:
         return output.show_page(page.items, page.next_cursor)
+    columns: Columns = {**_COLUMNS, "NOTE…": lambda job: _note(job, waits.get(job.id))}
     # terminals are narrow: columns without a value are left out
     used = {
         heading: column
-        for heading, column in _COLUMNS.items()
+        for heading, column in columns.items()
         if isinstance(column, str) or any(column(job) for job in page.items)
     }
     if page.items:
