@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # more than there are cores, because many tests wait for processes and timers
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 
-.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock schema-dump revision clean
+.PHONY: help setup crawl docs test services test-services dist test-packages test-upgrade test-containers check screenshots fuzz bench bench-queue bench-crawl bench-render bench-search bench-index bench-scheduler bench-products bench-api bench-dispatch bench-growth bench-startup bench-hosts bench-million bench-compare quality quality-search conformance chaos chaos-services format lock reference schema-dump revision clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -150,6 +150,9 @@ conformance: $(READY) ## Check URLs and robots.txt against public cases (CORPORA
 format: $(READY) ## Format the code and apply automatic lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+reference: $(READY) ## Regenerate docs/reference from commands, settings and tables
+	@PYTHONPATH=tests $(BIN)/python -m tests.reference
 
 schema-dump: $(READY) ## Write the schema that the migrations make to tests/db/schema.txt
 	@PYTHONPATH=tests/db $(BIN)/python -m schema_dump

@@ -16,26 +16,20 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.crawls import crawl_with_forager
 from benchmarks.quality_search import CACHE
-from benchmarks.search_sites import DEVELOPMENT, HELD_OUT, DocumentationSite, unpacked
+from benchmarks.search_sites import BLIND, DEVELOPMENT, HELD_OUT, DocumentationSite, unpacked
 from benchmarks.sites import Site, served
 
-SITES = (
-    *(
-        site
-        for site in (*DEVELOPMENT, *HELD_OUT)
-        if site.name not in ("django", "git", "postgresql")
-    ),
-    DocumentationSite("linux", "linux-doc-6.1", "linux-doc-6.1/html"),
-    DocumentationSite("rust", "rust-doc", "rust-doc/html"),
+SITES = tuple(
+    site
+    for site in (*DEVELOPMENT, *HELD_OUT, *BLIND)
+    if site.name not in ("django", "git", "postgresql", "sqlalchemy")
 )
-# nearly 28,000 pages of Rust's core are processor intrinsics
-PARTS = {"rust": ("--exclude", "/core/*")}
 
 
 def recrawl(site: DocumentationSite, home: Path) -> str:
     """Pages of the second crawl, and how many of them it added, removed, changed or renamed."""
     folder = unpacked(CACHE, site.package) / "usr/share/doc" / site.folder
-    options = ("--source", site.name, *PARTS.get(site.name, ()))
+    options = ("--source", site.name, *site.options)
     with served(Site(site.package, folder, site.start), validators=False) as url:
         crawl_with_forager(url, home, options)
         second = crawl_with_forager(url, home, options)

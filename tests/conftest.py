@@ -73,7 +73,7 @@ def quiet_logs() -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees the settings, the home or the folder of whoever runs it."""
+    """No test sees the settings, the home or the folder of the user who runs it."""
     for name in list(os.environ):
         if name.startswith("FORAGER_") and not name.startswith("FORAGER_TEST_"):
             monkeypatch.delenv(name)
@@ -135,7 +135,7 @@ def database_url(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
-    """Settings of a patient machine with an impatient queue."""
+    """Settings with short intervals of the queue."""
     return Settings(
         home=tmp_path / "home",
         database_url=SecretStr(database_url),

@@ -28,7 +28,7 @@ class Seen:
 
 
 def by_fastwarc(data: bytes) -> list[Seen]:
-    """Any compression, told by its first bytes; a record with a wrong digest is left out."""
+    """Any compression, recognized by its first bytes; a record with a wrong digest is left out."""
     found = []
     for record in ArchiveIterator(io.BytesIO(data), parse_http=True, verify_digests=True):
         http = record.http_headers

@@ -1,4 +1,4 @@
-"""The reference pages, made from the code: `python -m tests.reference` writes them anew.
+"""The reference pages, made from the code: `make reference` writes them.
 
 What stands above the marker in each page is written by hand and kept.
 """
@@ -16,7 +16,7 @@ from forager.settings import Settings, env_name
 from table_owners import tables
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
-MARKER = "<!-- made by `python -m tests.reference` from here on -->"
+MARKER = "<!-- made by `make reference` from here on -->"
 SHOWN_DEFAULTS = {
     "home": "the platform's folder for user data",
     "product_archive_after": "`180d`",

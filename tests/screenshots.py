@@ -40,7 +40,7 @@ ADDRESS = f"http://127.0.0.1:{PORT}"
 BUNDLED = f"http://127.0.0.1:{demo.PORT}"
 HEIGHT = 900
 WIDE = 1440
-PATIENCE = 300
+WAIT_LIMIT = 300
 # one that comes in several versions
 PARSERS = "parsers.kiosk_parsers"
 
@@ -82,7 +82,7 @@ async def _dashboard() -> AsyncIterator[Settings]:
 
 
 async def _until_ready() -> None:
-    async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(WAIT_LIMIT), aiohttp.ClientSession() as session:
         while True:
             try:
                 async with session.get(f"{ADDRESS}/readyz") as answer:
@@ -96,7 +96,7 @@ async def _until_ready() -> None:
 async def _demo_data(browser: Browser) -> dict[str, str]:
     """Two generations of the bundled site, and the pages that show them."""
     page = await browser.new_page()
-    page.set_default_timeout(PATIENCE * 1000)
+    page.set_default_timeout(WAIT_LIMIT * 1000)
     await _crawl(page, "Crawl the demo site", "/new-crawl")
     await _crawl(page, "Refresh now", "/sources/demo")
     job = page.url.removeprefix(ADDRESS)
@@ -201,7 +201,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
 
 async def _run_audit(browser: Browser) -> None:
     page = await browser.new_page()
-    page.set_default_timeout(PATIENCE * 1000)
+    page.set_default_timeout(WAIT_LIMIT * 1000)
     await page.goto(f"{ADDRESS}/audit")
     await page.get_by_role("button", name="Run now").click()
     await page.get_by_role("heading", name="Findings").wait_for()
@@ -243,7 +243,7 @@ async def _take(
             color_scheme="light" if scheme == "light" else "dark",
         )
         page = await context.new_page()
-        page.set_default_timeout(PATIENCE * 1000)
+        page.set_default_timeout(WAIT_LIMIT * 1000)
         for name, path in wanted.items():
             await page.goto(ADDRESS + path)
             await page.wait_for_load_state("load")

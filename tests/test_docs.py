@@ -30,7 +30,7 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize("name", PAGES)
 def test_every_command_and_setting_is_documented(name: str) -> None:
     page = (FOLDER / name).read_text(encoding="utf-8")
-    assert page == whole_page(name), "run `python -m tests.reference`"
+    assert page == whole_page(name), "run `make reference`"
 
 
 def pages_with_commands() -> list[Path]:

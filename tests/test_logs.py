@@ -13,7 +13,7 @@ from forager.settings import LogFormat
 LOG = """
 from forager.logs import configure_logs, get_logger
 configure_logs("info")
-get_logger("test").info("is anybody there?")
+get_logger("test").info("is the server there?")
 print("still here")
 """
 
@@ -74,5 +74,5 @@ def test_announcements_are_shown_on_a_terminal(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
     configure_logs("warning", announces=announces)
     announce(get_logger("test"), "creating the database", folder="/here")
-    told = "creating the database (folder /here)\n" if announces and on_terminal else ""
-    assert capsys.readouterr().err == told
+    shown = "creating the database (folder /here)\n" if announces and on_terminal else ""
+    assert capsys.readouterr().err == shown

@@ -113,9 +113,11 @@ def test_an_unescaped_password_is_not_shown(
 ) -> None:
     url = f"{ENGINES[name]}://user:{password}@engine.example:8123/db"
     monkeypatch.setenv(f"FORAGER_{name}", url)
-    with pytest.raises(InvalidInput, match=f"FORAGER_{name}: expected {ENGINES[name]}://") as told:
+    with pytest.raises(
+        InvalidInput, match=f"FORAGER_{name}: expected {ENGINES[name]}://"
+    ) as refused:
         load_settings()
-    assert "hunter2" not in f"{told.value} {told.value.__cause__}"
+    assert "hunter2" not in f"{refused.value} {refused.value.__cause__}"
     monkeypatch.setenv(f"FORAGER_{name}", f"{ENGINES[name]}://user:%2F%5B%40@engine.example/db")
     load_settings()
 

@@ -27,7 +27,7 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 READING = re.compile(
     r"(forager (\S+ )?(list|show|history|workers|generations|diff|read|search|explain)\b|curl\b)"
 )
-PATIENCE = 100
+WAIT_LIMIT = 100
 PORTS = ("8725", "8700")  # of the bundled site and of the API
 
 
@@ -117,7 +117,7 @@ def test_tutorial(page: Path, database_url: str, tmp_path: Path) -> None:
     assert len(found) > 8
     with shell(environment, tmp_path) as bash:
         for command, shown in found:
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + WAIT_LIMIT
             while True:
                 code, output = bash.run(command)
                 if code == 0 and matches(shown, output):

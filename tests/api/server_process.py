@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 FORAGER = Path(sys.executable).parent / "forager"
-PATIENCE = 60.0
+WAIT_LIMIT = 60.0
 
 
 def api_process(folder: Path, *arguments: str, **environment: str) -> AbstractContextManager[str]:
@@ -35,14 +35,14 @@ def server_process(command: list[str], folder: Path, environment: dict[str, str]
         try:
             yield wait_for_address(log, process)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 0, log.read_text()
+            assert process.wait(WAIT_LIMIT) == 0, log.read_text()
         finally:
             process.kill()
             process.wait()
 
 
 def wait_for_address(log: Path, process: subprocess.Popen[bytes]) -> str:
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + WAIT_LIMIT
     while process.poll() is None and time.monotonic() < give_up:
         for line in log.read_text().splitlines():
             if '"api listens"' in line:

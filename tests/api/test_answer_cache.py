@@ -70,7 +70,7 @@ async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
     assert asking[0].cancelled()
 
 
-async def test_while_it_is_made_anew_the_one_before_is_given(
+async def test_the_previous_answer_is_given_while_it_is_recomputed(
     counting: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "CHEAP", 0.0)

@@ -70,11 +70,11 @@ def test_keys_of_one_owner(capsys: Capture) -> None:
 )
 def test_what_is_wrong_is_said(command: list[str], capsys: Capture) -> None:
     assert run(command) == 2
-    told = capsys.readouterr().err
-    assert "error: " in told
-    assert "Value error" not in told
+    shown = capsys.readouterr().err
+    assert "error: " in shown
+    assert "Value error" not in shown
     if "me" in command:
-        assert "'me' is not the ID of an owner" in told
+        assert "'me' is not the ID of an owner" in shown
 
 
 def test_a_server_requires_the_key_and_stops_on_a_signal(tmp_path: Path, capsys: Capture) -> None:

@@ -144,7 +144,7 @@ async def test_too_many_urls_are_refused_by_name(api: Api) -> None:
     assert "10000" in answer.json["errors"][0]["message"]
 
 
-async def test_each_request_has_an_id_of_its_own_or_the_given_one(api: Api) -> None:
+async def test_each_request_has_a_new_id_or_the_given_one(api: Api) -> None:
     first, second = await api.get("/healthz"), await api.get("/healthz")
     assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
     given = await api.get("/api/v1/nothing", headers={"X-Request-Id": "my-id.1"})
@@ -217,7 +217,7 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
         ready = await api.get("/readyz")
     assert (ready.status, ready.json["failing_services"]) == (status, ["scheduler"])
     assert ready.json["ready"] is (status == 200)
-    assert "a bad row" not in str(ready.json), "everybody may ask"
+    assert "a bad row" not in str(ready.json), "no key is needed to ask"
     recovered = await api.get("/readyz")
     assert (recovered.status, recovered.json["failing_services"]) == (200, [])
 

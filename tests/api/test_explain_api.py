@@ -50,11 +50,11 @@ async def test_all_adapters_explain_a_url_alike(
     await api.post("/api/v1/tasks", {"items": [URL]})
     found = (await api.get(f"/api/v1/explain?url={URL}")).json
     expected = plain(await explain(database, queue, URL))
-    why, told = expected["task"].pop("why"), found["task"].pop("why")
+    why, shown = expected["task"].pop("why"), found["task"].pop("why")
     # reading the page again is left to the command line, which has a sandbox for it
     assert expected.pop("content") is None
     assert found == expected
-    assert why.partition("`")[0] == told.partition("`")[0]
+    assert why.partition("`")[0] == shown.partition("`")[0]
     assert (found["job_id"], found["verdict"], found["words"]) == (str(job_id), "excluded", DETAIL)
     assert found["outlook"]["answer"] == "no"
     names = [check["name"] for check in found["outlook"]["checks"]]

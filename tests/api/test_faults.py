@@ -89,8 +89,8 @@ async def test_a_repeated_request_that_cannot_wait_is_answered_with_retry_after(
     api_settings: Settings, database_url: str, database: Database
 ) -> None:
     async with (
-        Database(database_url, limits=SessionLimits(lock_ms=200)) as impatient,
-        api_server(api_settings, impatient) as address,
+        Database(database_url, limits=SessionLimits(lock_ms=200)) as limited,
+        api_server(api_settings, limited) as address,
         Api(address) as api,
     ):
         async with another_server_at_work(database):
@@ -101,7 +101,7 @@ async def test_a_repeated_request_that_cannot_wait_is_answered_with_retry_after(
     assert later.status == 202
 
 
-async def test_a_database_that_is_away_is_said_and_comes_back(
+async def test_an_unavailable_database_is_reported_and_recovers(
     api: Api, postgres: str, database_url: str
 ) -> None:
     with outage(postgres, database_url):

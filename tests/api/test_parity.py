@@ -17,7 +17,7 @@ from forager.api.actions import ACTIONS, API, as_call
 from forager.cli.main import app
 from forager.hints import Action, Hint, Option, action, render
 
-# Whoever types a command knows who it is.
+# A user of the command line has no account to ask about.
 # `forager doctor` examines the services, beside much else
 REMOTE = {"GET /me", "GET /services"}
 

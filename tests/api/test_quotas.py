@@ -85,7 +85,7 @@ async def test_of_racing_retries_as_many_as_fit_go_on(keyed: Keyed, database: Da
 
 
 @pytest.mark.usefixtures("noon")
-async def test_a_job_that_goes_on_has_the_pages_of_that_day(
+async def test_a_continued_job_has_the_pages_of_that_day(
     keyed: Keyed, database: Database, queue: Queue
 ) -> None:
     client = await keyed()

@@ -117,7 +117,7 @@ def test_every_call_is_described(calls: Calls, document: dict[str, Any]) -> None
     assert {"/healthz", "/readyz"} <= document["paths"].keys()
 
 
-def test_every_list_goes_on_by_a_cursor_and_has_a_limit(
+def test_every_list_continues_by_a_cursor_and_has_a_limit(
     calls: Calls, document: dict[str, Any]
 ) -> None:
     lists = 0
@@ -202,7 +202,7 @@ async def test_no_call_is_answered_without_a_good_key(
             {"Authorization": f"Bearer {wrong}"},
             {"Authorization": f"Bearer {revoked.text}"},
             {"X-API-Key": expired.text},
-            # a cookie of the dashboard, or of anybody else, opens nothing here
+            # a cookie of the dashboard or of another site grants nothing here
             {"Cookie": f"forager_session={good.text}; session={good.text}; key={good.text}"},
         ):
             answer = await place.send(api, call, headers=headers)

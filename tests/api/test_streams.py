@@ -112,7 +112,7 @@ async def test_a_stream_of_a_cancelled_job_ends(api: Api, queue: Queue) -> None:
         await until(events, "end")
 
 
-async def test_one_look_serves_everybody(
+async def test_one_query_serves_all_streams(
     api: Api, crawls: Crawls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []

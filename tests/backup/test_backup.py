@@ -43,7 +43,7 @@ from support.databases import (
 )
 
 FORAGER = Path(sys.executable).parent / "forager"
-PATIENCE = 300.0
+WAIT_LIMIT = 300.0
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def typed(home: Path, *command: str | Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=WAIT_LIMIT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -87,7 +87,7 @@ async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
     job_id = await crawls.ask(f"{site.url}/", source="docs")
     running = asyncio.create_task(crawls.go_on(job_id))
 
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_LIMIT):
         while len((await crawls.look(job_id)).pages()) < 6:
             await asyncio.sleep(0.1)
     await crawls.queue.pause(job_id)
@@ -269,9 +269,9 @@ def test_files_are_copied_once(tmp_path: Path) -> None:
     (source / "a").mkdir(parents=True)
     (source / "a" / "grows").write_bytes(b"one")
     (source / "goes").write_bytes(b"x")
-    told: list[int] = []
-    assert copy_tree(source, target, on_copy=told.append) == 2
-    assert told == [1, 2]
+    copied: list[int] = []
+    assert copy_tree(source, target, on_copy=copied.append) == 2
+    assert copied == [1, 2]
     assert copy_tree(source, target) == 0
     (source / "a" / "grows").write_bytes(b"one two")
     (source / "goes").unlink()

@@ -26,8 +26,8 @@ async def test_every_record_that_rows_refer_to_is_read(tmp_path: Path) -> None:
     (tmp_path / SEGMENT).write_bytes(content)
     gone = ArchiveRef(SEGMENT.replace("0000", "0001"), 0, 10)
     beyond = ArchiveRef(SEGMENT, refs[2].end, 10)
-    told = await broken_refs(archive, [*refs, gone, beyond])
-    assert [words.partition(": ")[0] for words in told] == [
+    found = await broken_refs(archive, [*refs, gone, beyond])
+    assert [words.partition(": ")[0] for words in found] == [
         f"rows refer to {ref}" for ref in (refs[1], gone, beyond)
     ]
 

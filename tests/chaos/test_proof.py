@@ -13,7 +13,7 @@ from chaos.run import Plan, Result, run
 from chaos.violation import Promise
 
 # large enough for a machine that is ten times slower; nothing waits for it to pass
-PATIENCE = 500.0
+WAIT_LIMIT = 500.0
 SMALL = Plan(
     seed=7,
     faults=0,
@@ -23,7 +23,7 @@ SMALL = Plan(
     pages=60,
     products=12,
     lies=0.0,
-    patience=PATIENCE,
+    patience=WAIT_LIMIT,
 )
 pytestmark = pytest.mark.timeout(900)
 
@@ -80,13 +80,13 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
     ],
 )
 async def test_a_promise_that_is_broken_without_any_fault(switch: Switch, promise: Promise) -> None:
-    # a pace that the slowest machine goes beyond when nobody keeps to it
+    # a pace that even the slowest machine exceeds without a limit
     pace = Budget(delay=0.2, concurrency=2) if switch is Switch.NO_BUDGET else SMALL.budget
     result = await run(replace(SMALL, switch=switch, budget=pace, until_violation=True))
     assert promise in broken(result)
 
 
-async def test_a_frozen_supervisor_whose_runner_goes_on_without_a_lease() -> None:
+async def test_a_frozen_supervisor_whose_runner_continues_without_a_lease() -> None:
     """Slow enough that the job is still there when others take it over."""
     plan = replace(
         SMALL,

@@ -20,7 +20,7 @@ def test_requests_in_time() -> None:
 
 
 def test_a_burst_after_silence_is_too_many() -> None:
-    """Whoever was silent for long must not catch up."""
+    """A client that sent nothing for long must not catch up."""
     assert excess(served(0, 10, 10, 10, 10), BUDGET) == pytest.approx(3)
 
 

@@ -132,8 +132,8 @@ def test_what_destroys_needs_yes_off_a_terminal(
     stage: Callable[[Scene], Job], capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage(failed)
-    with Path(os.devnull).open() as nobody:
-        monkeypatch.setattr("sys.stdin", nobody)
+    with Path(os.devnull).open() as closed:
+        monkeypatch.setattr("sys.stdin", closed)
         for command in (
             ["jobs", "prune"],
             ["jobs", "cancel", "a", "b"],

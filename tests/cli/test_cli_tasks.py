@@ -36,7 +36,7 @@ def test_the_life_of_a_task(database_url: str) -> None:
     assert "paused" in forager("tasks", "list", "--held").out
     recrawled = forager("tasks", "recrawl", number)
     assert recrawled.out == "1 task due now\n"
-    assert "1 of them is held" in recrawled.err
+    assert "1 of them is on hold" in recrawled.err
     assert forager("tasks", "resume", number).out == "1 task resumed\n"
     assert forager("tasks", "set", number, "--every", "default", "--json").json == {
         "changed": 1,
@@ -142,7 +142,7 @@ def test_holds_of_everything_and_of_a_domain() -> None:
     paused = forager("tasks", "pause", "--domain", "a.example")
     assert paused.out == "the tasks of a.example are paused\n"
     resumed = forager("tasks", "resume", "--all")
-    assert "1 domain held" in resumed.err
+    assert "1 domain on hold" in resumed.err
     assert "tasks        paused" in forager("domains", "show", "a.example").out
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "build/podman-compose/bin/podman-compose"
 SITE = Path(__file__).parent / "site"
 # generous: the machine may be busy, and the slowest server needs a minute
-PATIENCE = 600.0
+WAIT_LIMIT = 600.0
 HEALTH_EVERY = 3.0
 
 
@@ -70,7 +70,7 @@ class Deployment:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=WAIT_LIMIT,
             check=False,
         )
         if done.returncode != 0:
@@ -132,10 +132,10 @@ class Deployment:
         run(["kill", "-KILL", str(self.inspect(service)["State"]["Pid"])])
 
     def wait_until(self, condition: Callable[[], object]) -> None:
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + WAIT_LIMIT
         while not condition():
             if time.monotonic() > limit:
-                raise ContainerError(f"not reached in {PATIENCE:.0f} s: {self._logs()}")
+                raise ContainerError(f"not reached in {WAIT_LIMIT:.0f} s: {self._logs()}")
             time.sleep(1)
 
     def _logs(self) -> str:

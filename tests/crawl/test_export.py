@@ -288,7 +288,7 @@ def test_a_failure_leaves_nothing_or_the_old_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_files_are_not_replaced_unless_told(tmp_path: Path) -> None:
+def test_files_are_not_replaced_unless_requested(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.write_bytes(b"old")
     with pytest.raises(NotAllowed, match="--force"), whole_file(target, overwrite=False):

@@ -226,9 +226,7 @@ async def test_links_that_led_too_deep_are_followed_from_a_page_that_is_nearer(
     assert len(await published(crawls)) == 5
 
 
-async def test_an_answer_of_304_that_nobody_asked_for_is_no_page(
-    crawls: Crawls, site: Site
-) -> None:
+async def test_a_304_without_a_conditional_request_is_no_page(crawls: Crawls, site: Site) -> None:
     site.pages = {path: _untagged(page) for path, page in site_of(numbered(12)).items()}
     await crawl(crawls, site)
     site.pages["/p3"] = Page(b"", "304 Not Modified")

@@ -22,7 +22,7 @@ from servers.hostile import _Answer
 from servers.site import Answer, Page, Site, html, moved, text
 
 
-async def test_sitemap_lines_that_are_no_urls_harm_nobody(crawls: Crawls, site: Site) -> None:
+async def test_sitemap_lines_that_are_no_urls_are_harmless(crawls: Crawls, site: Site) -> None:
     lines = ["http://[bad", "/a\0b.xml", "file:///etc/passwd", "\ud800", "/map.xml"]
     robots = "\n".join(f"Sitemap: {line}" for line in lines).encode("utf-8", "surrogatepass")
     site.pages["/robots.txt"] = Page(robots, headers={"Content-Type": "text/plain"})
@@ -94,10 +94,10 @@ class Listening(Site):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
 
     async def _serve_page(self, target: str, page: Page, answer: _Answer) -> None:
-        self.heard.append((answer.header("Authorization"), answer.header("Accept-Language")))
+        self.received.append((answer.header("Authorization"), answer.header("Accept-Language")))
         await super()._serve_page(target, page, answer)
 
 
@@ -113,8 +113,8 @@ async def test_headers_of_a_crawl_are_for_the_hosts_it_was_asked_for(crawls: Cra
         headers = {"Authorization": "Bearer secret", "Accept-Language": "de"}
         crawled = await crawls.run(f"{site.url}/", headers=headers)
         assert crawled.pages() == {f"{other.url}/", f"{site.url}/listed"}
-    assert set(site.heard) == {("Bearer secret", "de")}
-    assert set(other.heard) == {("", "de")}
+    assert set(site.received) == {("Bearer secret", "de")}
+    assert set(other.received) == {("", "de")}
 
 
 # --- retries and slow-downs ----------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _entry(attempts: int) -> Entry:
     return Entry(1, 1, url_key(url), url, Via.LINK, attempts=attempts)
 
 
-def test_a_host_that_asks_for_patience_does_not_use_up_the_retries_of_a_url() -> None:
+def test_a_host_that_sends_retry_after_does_not_use_up_the_retries_of_a_url() -> None:
     options = crawl_options({"urls": ["https://a.example/"], "retries": 3})
     judge = Judge(options, Scope(options.seeds))
     limited = SlowDown("429", kind=ErrorKind.HTTP_CLIENT)

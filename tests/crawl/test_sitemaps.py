@@ -178,7 +178,7 @@ def test_declarations_are_refused(declaration: str) -> None:
     assert error == "it declares entities or attributes, which is refused"
 
 
-def test_an_entity_nobody_declared_is_text() -> None:
+def test_an_undeclared_entity_is_text() -> None:
     text = b'<!DOCTYPE urlset SYSTEM "x.dtd"><urlset><url><loc>/a?b&copy;</loc></url></urlset>'
     assert urls(text) == ["/a?b&copy;"]
 

@@ -33,7 +33,7 @@ async def test_a_start_that_moved_to_another_host_takes_the_scope_along(
     assert crawled.outcomes(site.url)["/away"] == "excluded:redirect_out_of_scope"
 
 
-async def test_a_moved_start_is_known_to_whoever_goes_on(
+async def test_a_moved_start_is_known_after_a_restart(
     crawls: Crawls, site: Site, other: Site
 ) -> None:
     site.pages["/"] = moved(f"{other.url}/")
@@ -84,7 +84,7 @@ async def test_a_name_that_does_not_exist(crawls: Crawls) -> None:
     assert crawled.ledger["failed_by_reason"] == {"network": 1}
 
 
-async def test_nobody_listens(crawls: Crawls, site: Site) -> None:
+async def test_no_server_listens(crawls: Crawls, site: Site) -> None:
     crawled = await crawls.run("http://127.0.0.1:9/")
     assert "no connection" in failed_at_once(crawled)
 

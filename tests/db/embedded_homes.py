@@ -84,7 +84,7 @@ class User:
             env=os.environ | environment,
         )
 
-    def heard(self) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         """The next thing it says; its limits are the life-cycle's own."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -99,7 +99,7 @@ class User:
 
     def ask(self, word: str) -> dict[str, Any]:
         self.tell(word)
-        return self.heard()
+        return self.answer()
 
     def kill(self) -> None:
         self.process.kill()

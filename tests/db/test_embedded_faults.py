@@ -102,7 +102,7 @@ def test_locked_folder_names_who_locks_it(home: Path) -> None:
 def test_read_only_home(home: Path) -> None:
     read_only = mounting('mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"', str(home))
     with User(home, prefix=read_only) as user:
-        said = user.heard()
+        said = user.answer()
     assert "Read-only file system" in said["error"]
     assert "FORAGER_HOME" in said["hint"]
 
@@ -111,7 +111,7 @@ def test_disk_too_small_for_a_new_database() -> None:
     with empty_home() as home:
         small = mounting('mount -t tmpfs -o size=8m none "$1"', str(home))
         with User(home, prefix=small) as user:
-            said = user.heard()
+            said = user.answer()
     assert "free some space" in said["hint"]
 
 
@@ -122,7 +122,7 @@ def test_disk_full_at_start(home: Path) -> None:
             'dd if=/dev/zero of="$1/filler" bs=4k 2>/dev/null || true'
         )
         with User(full, prefix=mounting(script, str(full), str(home))) as user:
-            said = user.heard()
+            said = user.answer()
     assert "free some space" in said["hint"]
 
 
@@ -194,7 +194,7 @@ def test_root_without_namespaces_borrows_another_user(tmp_path: Path) -> None:
     with empty_home() as home:
         home.chmod(0o755)
         with User(home, PATH=str(tmp_path)) as user:
-            said = user.heard()
+            said = user.answer()
             assert "error" not in said, said
             psycopg.connect(said["url"]).close()
             owner = (home / "postgres" / "data").stat().st_uid
@@ -210,7 +210,7 @@ def test_root_without_namespaces_lets_that_user_pass_through_a_new_home(tmp_path
         above.chmod(0o755)
         home = above / "home"
         with User(home, PATH=str(tmp_path)) as user:
-            said = user.heard()
+            said = user.answer()
             assert "error" not in said, said
         assert stat.S_IMODE(home.stat().st_mode) == 0o711
 
@@ -218,7 +218,7 @@ def test_root_without_namespaces_lets_that_user_pass_through_a_new_home(tmp_path
 @needs_root
 def test_root_without_namespaces_in_a_folder_nobody_else_can_reach(tmp_path: Path) -> None:
     with empty_home() as home, User(home, PATH=str(tmp_path)) as user:
-        said = user.heard()
+        said = user.answer()
     assert "root" in said["error"]
     assert "FORAGER_HOME" in said["hint"]
 

@@ -79,7 +79,7 @@ def numbers(url: str) -> list[int]:
 
 def test_last_one_out_stops_the_server(home: Path) -> None:
     with User(home) as first, User(home) as second:
-        states = [first.heard(), second.heard()]
+        states = [first.answer(), second.answer()]
         assert sorted(state["started"] for state in states) == [False, True]
         assert states[0]["pid"] == states[1]["pid"] == server_status(home).pid
         assert first.ask("leave") == {"left": True}
@@ -101,7 +101,7 @@ def test_one_process_may_join_twice(home: Path) -> None:
 
 def test_leaves_at_the_end_of_the_process(home: Path) -> None:
     with User(home) as user:
-        assert user.heard()["started"]
+        assert user.answer()["started"]
     assert user.process.returncode == 0
     assert server_status(home).pid is None
 
@@ -137,19 +137,19 @@ def test_settings_are_forager_s_and_a_person_s_lines_win(home: Path) -> None:
 
 def test_users_killed_leave_a_server_that_the_next_one_joins_and_stops(home: Path) -> None:
     with User(home) as killed:
-        pid = killed.heard()["pid"]
+        pid = killed.answer()["pid"]
         killed.kill()
         assert server_status(home).users in ((), None)
         with User(home) as heir:
-            assert heir.heard() | {"url": ""} == {"url": "", "pid": pid, "started": False}
+            assert heir.answer() | {"url": ""} == {"url": "", "pid": pid, "started": False}
             heir.ask("leave")
     assert not lives(pid)
 
 
 def test_server_killed_while_users_live_comes_back_for_all_of_them(home: Path) -> None:
     with User(home) as first, User(home) as second:
-        before = first.heard()
-        second.heard()
+        before = first.answer()
+        second.answer()
         insert(before["url"], 1)
         kill(before["pid"])
         after = first.ask("ensure")
@@ -187,8 +187,8 @@ def test_joining_while_the_server_recovers_from_a_killed_backend(home: Path) -> 
 
 def test_server_and_users_killed_lose_no_committed_row(home: Path) -> None:
     with User(home) as first, User(home) as second:
-        state = first.heard()
-        second.heard()
+        state = first.answer()
+        second.answer()
         insert(state["url"], 1)
         first.kill()
         second.kill()
@@ -204,7 +204,7 @@ def test_starter_killed_while_the_server_starts(home: Path) -> None:
         wait_until(lambda: server_lives(folder))
         starter.kill()
     with User(home) as heir:
-        assert heir.heard()["pid"] == server_status(home).pid
+        assert heir.answer()["pid"] == server_status(home).pid
         heir.ask("leave")
     assert not server_lives(folder)
 
@@ -217,7 +217,7 @@ def test_initdb_interrupted_by_a_kill() -> None:
             starter.kill()
         # initdb itself may still be at work: the next one waits for it, and starts over
         with User(home) as heir:
-            assert heir.heard()["started"]
+            assert heir.answer()["started"]
         assert not folder.unfinished_data.exists()
 
 
@@ -227,7 +227,7 @@ def test_eight_processes_come_and_go_at_once(home: Path) -> None:
         for user in users:
             user.tell(*["leave", "join"] * 5, "leave")
         for user in users:
-            said = [user.heard() for _ in range(12)]
+            said = [user.answer() for _ in range(12)]
             assert not [words for words in said if "error" in words]
             assert said[1::2] == [{"left": True}] * 6
     assert not server_lives(ServerFolder(home))
@@ -290,8 +290,8 @@ def test_status_of_a_running_server(home: Path) -> None:
 
 def test_joining_while_the_last_one_leaves(home: Path) -> None:
     with User(home) as last:
-        last.heard()
+        last.answer()
         with User(home) as next_one:
             last.ask("leave")
-            state = next_one.heard()
+            state = next_one.answer()
             psycopg.connect(state["url"], connect_timeout=int(LIMIT)).close()

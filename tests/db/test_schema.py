@@ -80,6 +80,9 @@ RELEASED = {
     "0004_queued_tasks_by_host.sql": (
         "cb54e4ddab1e5de73f7a2f57b5b9fdae75498443235a02edfed61e0af7d67ba4"
     ),
+    "0005_region_of_new_jobs.sql": (
+        "dc707a664fa360ebc4ff9a63c1f3aab62d8768412deffeffbaca99ec5cb37c23"
+    ),
 }
 
 

@@ -41,7 +41,7 @@ def test_a_broker_is_an_amqp_url_and_never_printed(monkeypatch: pytest.MonkeyPat
     assert "s3cret" not in repr(load_settings())
 
 
-def test_children_are_told_the_password(settings: Settings) -> None:
+def test_children_receive_the_password(settings: Settings) -> None:
     with_broker = settings.model_copy(update={"broker_url": SecretStr(URL)})
     assert with_broker.for_child_process()["broker_url"] == URL
 

@@ -96,7 +96,7 @@ async def test_what_a_domain_cannot_take_yet_is_remembered(tasks: Tasks, shop: S
         assert len(hints.of(Stage.DOWNLOAD)) == 0
 
 
-async def test_the_next_stage_is_told_with_the_commit(tasks: Tasks, shop: Shop) -> None:
+async def test_the_next_stage_is_notified_with_the_commit(tasks: Tasks, shop: Shop) -> None:
     (task_id,) = await tasks.add(shop.add("a"))
     async with hinted_worker(tasks) as hints:
         await hints.of(Stage.DOWNLOAD).offer([task_id])
@@ -104,7 +104,7 @@ async def test_the_next_stage_is_told_with_the_commit(tasks: Tasks, shop: Shop) 
     assert await written(tasks) == [("parse", [task_id])]
 
 
-async def test_a_page_that_somebody_else_downloaded_is_read_when_told(
+async def test_a_page_of_another_worker_is_parsed_after_its_message(
     tasks: Tasks, shop: Shop
 ) -> None:
     (task_id,) = await tasks.add(shop.add("a"))

@@ -71,7 +71,7 @@ async def forgotten(database: Database, *routes: Route) -> list[int]:
     return found
 
 
-async def test_the_scheduler_tells_in_its_own_transaction(
+async def test_the_scheduler_writes_messages_in_its_transaction(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example", crawl_delay_seconds=0)
@@ -86,7 +86,7 @@ async def test_the_scheduler_tells_in_its_own_transaction(
     assert await hints(database) == [Hint("crawl", Band.NORMAL, None, [task_id])]
 
 
-async def test_with_postgresql_alone_nothing_is_told(
+async def test_with_postgresql_alone_no_message_is_written(
     database: Database, settings: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example", crawl_delay_seconds=0)
@@ -95,7 +95,9 @@ async def test_with_postgresql_alone_nothing_is_told(
     assert await hints(database) == []
 
 
-async def test_what_is_rolled_back_is_not_told(database: Database, by_celery: Settings) -> None:
+async def test_messages_of_a_rolled_back_transaction_are_not_sent(
+    database: Database, by_celery: Settings
+) -> None:
     task_id = await make_task(database, await make_domain(database, "a.example"), status="queued")
     async with database.connection() as connection, connection.transaction(force_rollback=True):
         await send_hints(connection, by_celery, [task_id])
@@ -248,7 +250,7 @@ async def test_urgent_tasks_are_published_first(
     assert [each.task_ids for each in broker.published] == [[ids[3]], [ids[2]], [ids[1]], [ids[0]]]
 
 
-async def test_tasks_of_a_dead_worker_are_told_again(
+async def test_tasks_of_a_dead_worker_are_sent_again(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example")
@@ -268,7 +270,7 @@ async def make_proxy(database: Database, region: str | None) -> None:
     await execute(database, add, f"{region or 'any'}.example", region)
 
 
-async def test_downloads_are_told_where_the_proxies_are(
+async def test_downloads_are_sent_to_the_region_of_the_proxies(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example", use_proxies=True)
@@ -294,7 +296,7 @@ async def test_downloads_are_told_where_the_proxies_are(
     assert await forgotten(database, Route("crawl", Band.NORMAL)) == [crawl]
     await hinted(database, by_celery, crawl)
     await make_proxy(database, None)
-    assert await regions() == {"crawl": None}, "everybody has that one"
+    assert await regions() == {"crawl": None}, "all regions share that one"
 
 
 async def test_only_downloads_through_proxies_follow_them(

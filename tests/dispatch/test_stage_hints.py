@@ -12,7 +12,7 @@ from forager.tasks.stages.attempt import Stage
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints_module, "OFFER_LIMIT", 0.01)
 
 
@@ -47,13 +47,13 @@ async def test_a_look_that_began_before_an_offer_says_nothing_of_it() -> None:
     await offer
 
 
-async def test_who_waits_too_long_for_room_leaves_the_hint(impatient: None) -> None:
+async def test_who_waits_too_long_for_room_leaves_the_hint(short_limits: None) -> None:
     hints = StageHints()
     await hints.offer([1])
     assert hints.begin_claim(10) == [1]
 
 
-async def test_nothing_is_offered_twice_and_no_more_than_fits(impatient: None) -> None:
+async def test_nothing_is_offered_twice_and_no_more_than_fits(short_limits: None) -> None:
     hints = StageHints()
     await hints.offer([1, 1])
     assert len(hints) == 1
@@ -62,7 +62,7 @@ async def test_nothing_is_offered_twice_and_no_more_than_fits(impatient: None) -
     assert hints.begin_claim(1) == [2], "the oldest is dropped: it will be sent again"
 
 
-async def test_at_the_end_everything_is_given_away() -> None:
+async def test_at_the_end_all_hints_are_passed_on() -> None:
     hints = Hints()
     stage = hints.of(Stage.DOWNLOAD)
     offer = asyncio.ensure_future(stage.offer([1]))
@@ -74,7 +74,7 @@ async def test_at_the_end_everything_is_given_away() -> None:
         await stage.offer([2])
 
 
-async def test_what_was_remembered_is_told_to_others(impatient: None) -> None:
+async def test_remembered_hints_are_passed_to_others(short_limits: None) -> None:
     hints = Hints()
     await hints.of(Stage.DOWNLOAD).offer([1])
     await hints.of(Stage.PARSE).offer([2])

@@ -18,7 +18,7 @@ def test_no_name_of_a_region_is_taken_for_none() -> None:
         assert not own & free
 
 
-def test_a_worker_without_a_region_hears_of_what_is_tied_to_none() -> None:
+def test_a_worker_without_a_region_gets_tasks_without_a_region() -> None:
     assert {route.region for route in routes_of(None)} == {None}
     assert len(routes_of(None, renders=False)) == 6
 
@@ -37,7 +37,7 @@ def test_a_worker_of_one_stage_leaves_the_other_queues_alone() -> None:
     assert {route.stage for route in routes_of("eu", "parse")} == {"parse"}
 
 
-def test_a_worker_of_a_region_hears_of_both_and_of_its_own_first() -> None:
+def test_a_worker_of_a_region_gets_both_and_its_region_first() -> None:
     routes = routes_of("eu")
     assert {route.region for route in routes} == {None, "eu"}
     assert [route.region for route in routes[:9]] == ["eu"] * 9

@@ -69,6 +69,8 @@ def test_headings_without_text_are_sections_too() -> None:
         ("<i id=toc></i><p>text</p><h2><a class=toc-backref href='#toc'>H</a></h2>x", None),
         ("<h2>H<span><a class=mark href='#m' id=m>#</a></span></h2>x", "m"),
         ("<h2><span class=mw-headline id=inner>H</span></h2>x", "inner"),
+        ("<div id=m><i>1.0</i> <a href=/s>source</a><h4>fn <a href='#m'>m</a>()</h4></div>x", "m"),
+        ("<div id=m><p>text</p></div><h4>fn <a href='#m'>m</a>()</h4>x", None),
         ("<section id=wrapper><h2 id=own>H</h2>x</section>", "own"),
         ("<h2>H</h2>x", None),
         ("<a name=far></a><p>text</p><h2>H</h2>x", None),
@@ -83,7 +85,7 @@ def test_headings_are_plain_text_in_sections() -> None:
     assert section.heading == "A <b> c_d"
 
 
-def test_a_section_that_is_too_large_goes_on_in_children() -> None:
+def test_a_section_that_is_too_large_continues_in_children() -> None:
     words = "<p>" + "word " * 100
     found = sections(f"<h1 id=a>A</h1>{words * 1200}<h2>B</h2>b")
     assert len(found) > 3

@@ -430,7 +430,9 @@ async def test_a_domain_switched_off_meanwhile(database: Database, open_budgets:
         await budgets.acquire(HOST)
 
 
-async def test_a_row_that_was_deleted_is_made_anew(database: Database, open_budgets: Open) -> None:
+async def test_a_row_that_was_deleted_is_created_again(
+    database: Database, open_budgets: Open
+) -> None:
     budgets = await open_budgets()
     (await budgets.acquire(HOST)).release()
     await execute(database, "DELETE FROM domains")
@@ -501,7 +503,7 @@ async def test_many_refusals_at_once_are_one_complaint(
     assert await column(database, "slow_delay") == 1
 
 
-async def test_a_host_that_goes_on_refusing_is_asked_ever_less(
+async def test_a_host_that_keeps_refusing_is_asked_less_and_less(
     database: Database, open_budgets: Open
 ) -> None:
     await add_row(database, crawl_delay_seconds=0.5)
@@ -669,7 +671,7 @@ async def test_leaving_gives_reserved_slots_back(database: Database, open_budget
     assert await column(database, "next_slot_at < now() + interval '2 seconds'")
 
 
-async def test_a_slot_far_away_is_reserved_by_nobody(
+async def test_a_slot_far_in_the_future_is_not_reserved(
     database: Database, open_budgets: Open
 ) -> None:
     await add_row(database, crawl_delay_seconds=20)
@@ -738,7 +740,9 @@ async def test_a_background_request_reserves_nothing_while_pages_wait(
     assert await column(database, "next_slot_at") == before
 
 
-async def test_a_long_retry_after_is_told_at_once(database: Database, open_budgets: Open) -> None:
+async def test_a_long_retry_after_is_reported_at_once(
+    database: Database, open_budgets: Open
+) -> None:
     first, second = await open_budgets(), await open_budgets()
     with await first.acquire(HOST) as slot:
         slot.slow_down(3600)
@@ -770,7 +774,7 @@ async def granted(budgets: Budgets, proxy_id: int, count: int) -> list[float]:
     return times
 
 
-async def test_each_proxy_keeps_a_pace_of_its_own(database: Database, open_budgets: Open) -> None:
+async def test_each_proxy_keeps_a_separate_pace(database: Database, open_budgets: Open) -> None:
     proxies = [await add_proxy(database, port) for port in (1, 2)]
     one, other = await open_budgets(), await open_budgets()
     times = await asyncio.gather(

@@ -221,7 +221,7 @@ async def test_the_head_as_a_whole_is_limited(client: Client, server: HostileSer
     assert error.kind is ErrorKind.TOO_LARGE
 
 
-async def test_nobody_listening_is_a_network_failure(client: Client) -> None:
+async def test_a_refused_connection_is_a_network_failure(client: Client) -> None:
     async with HostileServer() as gone:
         url = f"{gone.url}/ok"
     error = await failure(client, url)
@@ -293,7 +293,9 @@ async def test_a_certificate_for_another_host(tls_client: Client, authority: Aut
     assert "mismatch" in error.message
 
 
-async def test_a_certificate_nobody_vouches_for(tls_client: Client, tmp_path: Path) -> None:
+async def test_a_certificate_without_a_trusted_authority(
+    tls_client: Client, tmp_path: Path
+) -> None:
     stranger = Authority(tmp_path)
     async with HostileServer(stranger.server_context("good.example")) as server:
         error = await failure(tls_client, f"https://good.example:{server.port}/ok")

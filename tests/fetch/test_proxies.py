@@ -137,7 +137,7 @@ async def test_adding_a_known_proxy_gives_it_the_new_password(proxies: Proxies) 
     assert (await proxies.open(first.id)).spec.password == "new"
 
 
-async def test_the_list_says_where_it_goes_on(proxies: Proxies) -> None:
+async def test_the_list_says_where_it_continues(proxies: Proxies) -> None:
     ids = await add(proxies, *(f"http://p{n}.example" for n in range(5)))
     first = await proxies.page(limit=3)
     rest = await proxies.page(limit=3, after=int(first.next_cursor or 0))
@@ -363,7 +363,7 @@ async def test_counts_of_a_removed_proxy_are_dropped(proxies: Proxies, pool: Pro
 
 
 class MortalProxy(Socks5Proxy):
-    """Hangs up on everybody while it is dead."""
+    """Closes every connection while it is dead."""
 
     dead = False
 
@@ -388,13 +388,13 @@ async def crawl_once(pool: ProxyPool, client: Client, url: str) -> int | None:
 
 
 class SilentProxy(HttpProxy):
-    """Hears every request, and hangs up."""
+    """Records every request, and closes the connection."""
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
 
 
-async def test_whoever_hangs_up_is_found_out_by_another_proxy(
+async def test_a_host_that_hangs_up_is_identified_by_another_proxy(
     proxies: Proxies, pool: ProxyPool, database: Database
 ) -> None:
     async with (
@@ -594,7 +594,7 @@ async def probed(
 
 
 @pytest.mark.parametrize(("scheme", "kind"), [("http", HttpProxy), ("socks5", Socks5Proxy)])
-async def test_a_probe_tells_good_credentials_from_bad_ones(
+async def test_a_probe_distinguishes_good_and_bad_credentials(
     proxies: Proxies, scheme: str, kind: type[HttpProxy | Socks5Proxy]
 ) -> None:
     async with HostileServer() as site, kind("ann", PASSWORD) as proxy:

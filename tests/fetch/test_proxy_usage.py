@@ -205,7 +205,7 @@ async def test_a_report_has_the_cost_of_each_domain(proxies: Proxies, database: 
     assert top.totals == {"USD": Decimal(9)}
 
 
-async def test_old_use_is_neither_told_nor_kept(proxies: Proxies, database: Database) -> None:
+async def test_old_use_is_neither_shown_nor_kept(proxies: Proxies, database: Database) -> None:
     proxy = await add(proxies, "http://a.example:1", "1/request")
     await used(database, ("shop.example", proxy, 5, 5))
     async with database.connection() as connection:

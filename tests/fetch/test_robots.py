@@ -172,7 +172,7 @@ def test_marks_and_nuls_do_not_hide_the_first_line(encoding: str) -> None:
     assert robots.verdict(f"{HOST}/b", "Forager").allowed
 
 
-def test_rules_before_any_agent_are_nobodys() -> None:
+def test_rules_before_any_agent_are_ignored() -> None:
     assert allowed("Disallow: /\n", "/x")
 
 

@@ -52,7 +52,7 @@ def check(data: bytes) -> None:
 
 
 def _check_order(order: Order) -> None:
-    # half a surrogate pair can be sent, but not be stored: whoever tries to is answered 422
+    # half a surrogate pair can be sent, but not stored: the response is 422
     with suppress(PydanticSerializationError):
         again = type(order).model_validate_json(_json(order))
         assert _json(again) == _json(order), "an order must survive being written down"

@@ -38,7 +38,7 @@ def _check(body: bytes) -> None:
 def _check_amounts(product: Product) -> None:
     variants = [variant.price for variant in product.variants]
     for amount in (product.price, product.list_price, *variants):
-        # more than a price can be is kept, so that somebody sees it is wrong
+        # more than a price can be is kept, so that users see that it is wrong
         assert amount is None or (amount.is_finite() and 0 <= amount < 10**40)
     assert product.rating is None or 0 <= product.rating <= 5
     assert product.currency is None or product.currency in ISO_CODES

@@ -137,7 +137,7 @@ def line(length: int) -> HostilePage:
 
 
 def runs(length: int, where: str) -> HostilePage:
-    """Each run once: a pattern that goes back over one of them takes longer than anybody waits."""
+    """Each run once: a pattern that goes back over one of them takes too long."""
     texts = (_escaped(_run(text, length)) for text in RUNS.values())
     return page("".join(where.replace("RUN", text) for text in texts))
 

@@ -8,8 +8,8 @@ from forager.extract.markup import cut_hostile_source
 
 HONEST = {
     "everything closed": b"<div><p>x <a href=x>y</a></p><ul><li>a</li></ul></div>" * 8_000,
-    "items that nobody closes": b"<ul>" + b"<li>a" * 60_000,
-    "cells that nobody closes": b"<table>" + (b"<tr>" + b"<td>x" * 10) * 6_000,
+    "items that are never closed": b"<ul>" + b"<li>a" * 60_000,
+    "cells that are never closed": b"<table>" + (b"<tr>" + b"<td>x" * 10) * 6_000,
     "paragraphs and choices": b"<p>a<br><img><input>" * 20_000 + b"<select>" + b"<option>a" * 9_000,
     "drawings": b"<svg>" + b"<path d=x /><circle r=1 />" * 30_000 + b"</svg>",
 }

@@ -575,7 +575,7 @@ async def test_killed_after_the_file_before_the_reference_nothing_dangles(
     assert len(shop.stored) == 1
 
 
-async def test_files_that_nobody_has_are_deleted_after_a_while(shop: Shop) -> None:
+async def test_files_without_references_are_deleted_after_a_while(shop: Shop) -> None:
     shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(colour=9))}
     product = await shop.show(1, "/a.jpg", "/b.jpg")
     await shop.fetch()
@@ -628,7 +628,7 @@ async def test_one_who_slept_through_a_deletion_refers_to_nothing(shop: Shop) ->
         assert await store.refer(connection, [1], before) == 0
 
 
-async def test_a_clean_up_waits_for_whoever_refers_at_this_moment(shop: Shop) -> None:
+async def test_a_clean_up_waits_for_transactions_that_add_references(shop: Shop) -> None:
     await shop.show(1, "/a.jpg")
     new = store.NewFile(b"1" * 32, image_path(b"1" * 32, "jpg"), "image/jpeg", 1, 1, 1)
     async with shop.database.connection() as connection:

@@ -152,7 +152,7 @@ async def test_a_handler_is_called_again_only_when_the_database_is_back(
         await shop.ended(job_id)
 
 
-async def test_a_runner_that_dies_while_the_database_is_away_is_settled_later(
+async def test_a_runner_that_dies_during_a_database_outage_is_settled_later(
     own_server: ServerUse, own_settings: Settings
 ) -> None:
     async with open_shop(own_server.url, own_settings, retry_delay=600.0) as shop, at_work(shop):
@@ -167,7 +167,7 @@ async def test_a_runner_that_dies_while_the_database_is_away_is_settled_later(
         assert await shop.history(job_id) == ["enqueue", "claim", "retry later"]
 
 
-async def test_a_worker_stops_in_time_while_the_database_is_away(
+async def test_a_worker_stops_in_time_during_a_database_outage(
     own_server: ServerUse, own_settings: Settings
 ) -> None:
     async with open_shop(own_server.url, own_settings, shutdown_grace=2.0) as shop:
@@ -313,7 +313,7 @@ async def test_a_claim_whose_answer_is_lost_is_given_back(
 async def test_an_end_whose_answer_is_lost_is_recorded_once(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor settles a dead runner, and does not hear that it worked."""
+    """The supervisor settles a dead runner, and does not receive the answer."""
     async with open_shop(database_url, settings, retry_delay=600.0) as shop:
         supervisor = Supervisor(shop.database, shop.settings)
         real = supervisor._queue.fail

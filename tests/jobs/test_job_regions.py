@@ -112,7 +112,7 @@ async def test_a_paused_and_a_failed_job_follow_too(
     assert regions == ["eu", "eu", None]
 
 
-async def test_whoever_ties_a_domain_finds_every_job(queue: Queue, domains: Domains) -> None:
+async def test_tying_a_domain_to_a_region_finds_every_job(queue: Queue, domains: Domains) -> None:
     await domains.add("example.com")
 
     async def ask(number: int) -> Job:
@@ -151,7 +151,7 @@ async def waiting(database: Database, number: int, *unless: asyncio.Future[Any])
             await asyncio.sleep(0.02)
 
 
-async def test_whoever_adds_a_domain_finds_the_job_that_is_being_added(
+async def test_adding_a_domain_finds_the_job_that_is_being_added(
     database: Database, queue: Queue, domains: Domains
 ) -> None:
     url = "https://www.example.com/"
@@ -181,7 +181,7 @@ async def test_a_job_heeds_the_domain_that_is_being_tied(
     assert (await enqueuing).region == "eu"
 
 
-async def test_a_job_waits_for_nobody_who_uses_the_domain(
+async def test_a_job_does_not_wait_for_users_of_the_domain(
     database: Database, queue: Queue, domains: Domains
 ) -> None:
     await domains.add("example.com", DomainChanges(region="eu"))

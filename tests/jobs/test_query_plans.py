@@ -60,7 +60,7 @@ async def explain(
         monkeypatch.setattr(AsyncCursor, "execute", real)
         prefix = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
         async with self.connection.cursor() as explaining:
-            statement = query if isinstance(query, str) else query.as_string(self.connection)
+            statement = query.decode() if isinstance(query, bytes) else query
             await explaining.execute(prefix + statement, params)
             [[[answer]]] = [await explaining.fetchone()]
             plans.extend(nodes(answer["Plan"]))

@@ -308,6 +308,14 @@ async def test_an_id_may_be_shortened_while_it_is_unique(queue: Queue) -> None:
             await queue.resolve(nonsense)
 
 
+async def test_a_shortened_id_is_unique_among_the_jobs_of_its_owner(queue: Queue) -> None:
+    owner, other = uuid4(), uuid4()
+    [own, _] = await queue.enqueue_many([a_job(user_id=owner), a_job(user_id=other)])
+    assert await queue.resolve(str(own.id)[:4], user_id=owner) == own.id
+    with pytest.raises(NotFound, match="there is no job"):
+        await queue.resolve(str(own.id), user_id=other)
+
+
 async def test_lists_are_filtered_and_paged_without_gaps(queue: Queue) -> None:
     made = await queue.enqueue_many([a_job(source_id=str(n)) for n in range(7)])
     await queue.cancel(made[0].id)

@@ -167,10 +167,10 @@ async def test_a_service_manager_may_stop_all_processes_at_once(
             assert (job.retry_count, await shop.reasons(job_id, "release")) == (0, ["shutdown"])
 
 
-async def test_a_frozen_runner_cannot_write_and_blocks_nobody(
+async def test_a_frozen_runner_cannot_write_and_blocks_no_other(
     database_url: str, settings: Settings
 ) -> None:
-    """Stopped behind the fence, past its lease, then continued: everybody else went on."""
+    """Stopped behind the fence, past its lease, then continued: its job has moved on."""
     async with open_shop(database_url, settings) as shop, at_work(shop):
         job_id = await shop.enqueue("freeze in transaction")
         job = await shop.when(job_id, lambda job: job.status is Status.PROCESSING)
@@ -182,7 +182,7 @@ async def test_a_frozen_runner_cannot_write_and_blocks_nobody(
         assert await shop.marks(job_id) == []
 
 
-async def test_a_runner_frozen_past_its_lease_cannot_write_when_it_goes_on(
+async def test_a_runner_frozen_past_its_lease_cannot_write_when_continued(
     database_url: str, settings: Settings
 ) -> None:
     """The whole worker stops inside a transaction, loses its job, and wakes up."""
@@ -264,7 +264,7 @@ async def test_a_machine_that_slept_takes_no_jobs_from_the_living(
             assert {(job.status, job.lease) for job in jobs} == {(Status.PROCESSING, 1)}
 
 
-async def test_a_runner_that_nobody_renewed_ends_itself_and_costs_no_retry(
+async def test_a_runner_without_renewal_ends_itself_and_costs_no_retry(
     database_url: str, settings: Settings
 ) -> None:
     """A supervisor stopped for longer than the lease: its runner is gone before anyone else."""
@@ -326,7 +326,7 @@ async def test_a_pause_taken_back_at_once_changes_nothing(
         assert await overlapping_runs(shop, job_id) == 0
 
 
-async def test_resuming_a_pausing_job_goes_on_under_the_same_lease(
+async def test_resuming_a_pausing_job_continues_under_the_same_lease(
     database_url: str, settings: Settings
 ) -> None:
     async with open_shop(database_url, settings) as shop, at_work(shop) as supervisor:

@@ -48,7 +48,7 @@ class Truth:
 
 
 class Shop(LoopbackServer):
-    """Products by name. `served` are the offers that anybody has seen, in order."""
+    """Products by name. `served` are the offers that any client received, in order."""
 
     def __init__(self, number: int, products: int) -> None:
         super().__init__()

@@ -150,7 +150,7 @@ async def test_waiting_reports_progress_and_can_be_canceled(
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         # the connection is as good as before, and the job was not touched
-        status = text_of(await client.call_tool("job_status", {"job_id": str(job.id)}))
+        status = text_of(await client.call_tool("job_status", {"job_id": str(job.id)[:8]}))
     assert f"Job {job.id} of s: pending" in status
 
 
@@ -233,5 +233,7 @@ async def test_strangers_are_refused(address: str, database: Database) -> None:
         await create_key(database, "test", scope=Scope.READ)
         assert await status() == 401
         assert await status(Authorization="Bearer fgr_wrong") == 401
+        async with session.post(f"{address}/mcp", json=request, headers=accept) as refused:
+            assert "forager keys create" in (await refused.json(content_type=None))["fix"]
         async with session.get(f"{address}/mcp", headers=accept) as answer:
             assert answer.status in (401, 405)

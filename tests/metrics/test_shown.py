@@ -186,7 +186,7 @@ async def test_alerts_ask_for_states_that_exist(labels: dict[str, set[str]], add
                 assert wanted in known, rule["alert"]
 
 
-def test_prometheus_is_told_where_to_look() -> None:
+def test_prometheus_is_configured_with_the_address() -> None:
     config = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text("utf-8"))
     [job] = config["scrape_configs"]
     assert job["metrics_path"] == "/metrics"

@@ -84,7 +84,7 @@ def test_versions_are_ordered_by_their_numbers() -> None:
 # --- who reads a page ----------------------------------------------------------------------------
 
 
-def test_a_page_without_a_parser_of_its_own_is_read_generically() -> None:
+def test_a_page_without_a_site_parser_is_read_generically() -> None:
     parsed = parse_product(page_of("<h1>Lamp</h1>", "https://other.example/lamp"))
     assert (parsed.parser, parsed.version) == (GENERIC_NAME, GENERIC_VERSION)
     assert chosen_parser("https://other.example/lamp") == "generic"

@@ -151,7 +151,9 @@ async def kiosk_of(rollouts: Rollouts, database: Database) -> str | None:
     return (await rollouts.current(database)).versions_for(1)[0].get("kiosk")
 
 
-async def test_what_a_worker_began_with_counts_until_somebody_decides(database: Database) -> None:
+async def test_the_first_version_of_a_worker_counts_until_a_user_decides(
+    database: Database,
+) -> None:
     """A newer version that is installed later is not rolled out by that."""
     async with database.connection() as connection:
         await connection.execute(

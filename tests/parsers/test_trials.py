@@ -40,7 +40,7 @@ def slow(number: int) -> bytes:
     return item(number, more="<p class='slow'>wait</p>")
 
 
-async def test_a_trial_that_hangs_is_ended_and_told_of(
+async def test_a_trial_that_hangs_is_ended_and_reported(
     database: Database, hurried: Settings
 ) -> None:
     shop = Kiosk(database, hurried)

@@ -67,7 +67,7 @@ def test_a_process_that_cannot_be_looked_at_has_the_larger_limit(machine: Machin
     assert machine.broken is not None
 
 
-def test_a_machine_that_sleeps_counts_for_nobody(machine: Machine) -> None:
+def test_the_sleep_of_a_machine_does_not_count(machine: Machine) -> None:
     machine.usage = replace(RUNNING, is_asleep=True)
     machine.pass_time(2, step=3600.0)
     assert machine.broken is None

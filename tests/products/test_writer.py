@@ -157,8 +157,8 @@ async def test_what_people_see_counts_before_an_amount_that_cannot_be(shop: Shop
 
 
 async def test_prices_of_variants_that_cannot_be_are_marked(shop: Shop) -> None:
-    dear = Variant(name="large", price=Decimal("1e12"), currency="EUR")
-    written = await shop.visit("lamp", replace(LAMP, variants=(dear,)))
+    costly = Variant(name="large", price=Decimal("1e12"), currency="EUR")
+    written = await shop.visit("lamp", replace(LAMP, variants=(costly,)))
     [problem] = written.problems
     assert (problem.field, problem.rule, problem.severity) == ("variants", "size", "warning")
     assert "1000000000000" in problem.message.replace("E+12", "000000000000")

@@ -27,7 +27,7 @@ class Authority:
         self._certificate = _certificate(self._name, self._name, self._key, self._key, None)
 
     def client_context(self) -> ssl.SSLContext:
-        """Trusts this authority and nobody else."""
+        """Trusts only this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=_pem(self._certificate))
         return context

@@ -90,7 +90,7 @@ class Shop:
         return self.behave(name, lambda _: replace(self.page(name), hangs=True))
 
     def break_markup(self, name: str) -> str:
-        """A page that is there, but sells nothing that anybody could read."""
+        """A page that is there, but shows no readable product."""
         return self.behave(name, text("<html><body><p>Sorry, we are closed", "text/html"))
 
     def behave_again(self, name: str) -> None:

@@ -17,7 +17,7 @@ from services.servers.minio import MinIO
 
 LIMIT = 120.0
 # for tests in which the store is to be given up soon
-IMPATIENT = BucketLimits(connect=5.0, request=5.0, retry=1.0)
+SHORT_LIMITS = BucketLimits(connect=5.0, request=5.0, retry=1.0)
 
 
 def new_bucket(minio: MinIO, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -34,7 +34,7 @@ REGIONS = (None, "eu")
 
 
 class Wire:
-    """The broker as anybody may use it: to look into queues, and to put nonsense into them."""
+    """A direct client of the broker: reads queues, and puts invalid messages into them."""
 
     def __init__(self, rabbitmq: RabbitMQ) -> None:
         self._connection = Connection(rabbitmq.url, connect_timeout=10)
@@ -45,12 +45,12 @@ class Wire:
             self._connection.close()
 
     def clean(self) -> None:
-        """As if nobody had been here before."""
+        """Remove what earlier tests left."""
         queues = [route.queue for region in REGIONS for route in routes_of(region)]
         declare_exchanges(self.channel)
         for queue in queues:
             declare_queue(self.channel, queue)
-        # not deleted: a quorum queue that was made anew a moment before its broker is killed does
+        # not deleted: a quorum queue that was recreated a moment before its broker is killed does
         # not come back (RabbitMQ 3.10)
         for queue in (*queues, DEAD):
             self.channel.queue_purge(queue)
@@ -77,7 +77,7 @@ def wired(rabbitmq: RabbitMQ) -> Iterator[Wire]:
 
 
 def by_celery(settings: Settings, rabbitmq: RabbitMQ, **changes: Any) -> Settings:
-    """Impatient: no retry waits for long, and no images are wanted."""
+    """Short retry delays, and no images."""
     quick: dict[str, Any] = {
         "task_retry_delay": 0.01,
         "task_retry_delay_max": 0.05,

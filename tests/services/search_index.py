@@ -25,13 +25,13 @@ from services.servers.opensearch import OpenSearch
 
 KINDS = (INDEXED_SECTIONS, INDEXED_PRODUCTS)
 # less than PostgreSQL lets a transaction wait, and enough for a machine that is very busy
-PATIENCE = 9.0
+WAIT_LIMIT = 9.0
 
 
 @pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "ANSWER_LIMIT", PATIENCE)
-    monkeypatch.setattr(client, "CONNECT_LIMIT", PATIENCE)
+def longer_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "ANSWER_LIMIT", WAIT_LIMIT)
+    monkeypatch.setattr(client, "CONNECT_LIMIT", WAIT_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Searched:
 async def searched(
     opensearch: OpenSearch, database: Database, *complete: Kind
 ) -> AsyncIterator[Searched]:
-    """Indexes of these kinds that are complete: whatever comes is told to them."""
+    """Indexes of these kinds that are complete: they receive every change."""
     prefix = f"t{uuid4().hex[:16]}"
     async with EngineClient(opensearch.url) as own:
         index = Searched(database, own, prefix, opensearch.url)

@@ -179,7 +179,7 @@ async def test_a_server_that_was_emptied_gets_everything(
     assert counts(clickhouse, name)["price_history"] == rows
 
 
-async def test_a_lake_begun_anew_brings_nothing_twice(
+async def test_a_rebuilt_lake_loads_nothing_twice(
     database: Database, settings: Settings, clickhouse: ClickHouseServer, name: str, rows: int
 ) -> None:
     await sync(database, settings)
@@ -219,15 +219,15 @@ async def test_a_table_of_before_gets_the_newer_columns(
 
 
 @pytest.mark.usefixtures("rows")
-async def test_while_the_server_is_away_the_lake_grows(
+async def test_the_lake_grows_while_the_server_is_unavailable(
     database: Database, settings: Settings, clickhouse: ClickHouseServer
 ) -> None:
-    """What it missed is loaded when it is back; its password is in nobody's words."""
-    away = SecretStr(clickhouse.url("nowhere", password="told-to-nobody"))
+    """It catches up after an outage; no message contains its password."""
+    away = SecretStr(clickhouse.url("nowhere", password="never-shown"))
     wrong = settings.model_copy(update={"clickhouse_url": away})
-    with pytest.raises(ForagerError, match="cannot be used") as told:
+    with pytest.raises(ForagerError, match="cannot be used") as refused:
         await sync(database, wrong)
-    assert "told-to-nobody" not in str(told.value)
+    assert "never-shown" not in str(refused.value)
     manifest = read_manifest(lake_folder(settings))
     assert manifest is not None
     assert manifest.complete_until is not None
@@ -258,9 +258,9 @@ def test_the_commands(
     assert "the last `forager analytics sync`" in capsys.readouterr().err
     monkeypatch.setenv("FORAGER_CLICKHOUSE_URL", clickhouse.url(name, password="hush"))
     assert run(["analytics", "run", "crawl-cost"]) == 1
-    told = capsys.readouterr().err
-    assert "FORAGER_CLICKHOUSE_URL" in told
-    assert "hush" not in told
+    shown = capsys.readouterr().err
+    assert "FORAGER_CLICKHOUSE_URL" in shown
+    assert "hush" not in shown
 
 
 @pytest.mark.usefixtures("rows")

@@ -51,7 +51,7 @@ PRICED = """
                          cost_currency)
     VALUES ('proxy.example', 8080, 'a', 1, 'request', 'EUR'),
            ('proxy.example', 8080, 'b', 100, 'request', 'JPY'),
-           ('dear.example', 1, NULL, 900, 'request', 'EUR');
+           ('costly.example', 1, NULL, 900, 'request', 'EUR');
     INSERT INTO proxy_usage (day, domain_name, proxy_id, requests, bytes)
     SELECT (now() AT TIME ZONE 'UTC')::date, 'shop.example', id, 10, 1000 FROM proxies;
     UPDATE proxies SET updated_at = now() - interval '1 minute';
@@ -107,8 +107,8 @@ async def test_price_changes_by_brand(settings: Settings) -> None:
 async def test_crawl_cost_by_domain_and_proxy(settings: Settings) -> None:
     found = await answer(settings, "crawl-cost")
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-    told = [(row["domain"], row["proxy"], row["requests"], row["failures"]) for row in rows]
-    assert told == [
+    listed = [(row["domain"], row["proxy"], row["requests"], row["failures"]) for row in rows]
+    assert listed == [
         ("shop.example", "http://proxy.example:8080", 4, 2),
         ("shop.example", "direct", 2, 0),
     ]
@@ -143,9 +143,9 @@ async def test_each_currency_has_its_row(database: Database, settings: Settings)
     found = await answer(settings, "crawl-cost")
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
     # the dearest first, although no page came through it
-    told = [(row["proxy"], row["cost"], row["currency"], row["requests"]) for row in rows]
-    assert told == [
-        ("http://dear.example:1", 9000, "EUR", 0),
+    listed = [(row["proxy"], row["cost"], row["currency"], row["requests"]) for row in rows]
+    assert listed == [
+        ("http://costly.example:1", 9000, "EUR", 0),
         ("http://proxy.example:8080", 1000, "JPY", 0),
         ("http://proxy.example:8080", 10, "EUR", 4),
         ("direct", None, None, 2),

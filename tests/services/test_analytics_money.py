@@ -27,7 +27,7 @@ async def crawl_cost(settings: Settings) -> Rows:
 
 
 async def age(database: Database) -> None:
-    """Nothing of the last seconds is copied: somebody may still write it."""
+    """Rows of the last seconds are not copied: a transaction may still add some."""
     async with database.connection() as connection:
         for table in ("proxies", "proxy_usage"):
             await connection.execute(

@@ -191,10 +191,10 @@ async def test_only_workers_of_a_region_hear_of_its_tasks(
     route = Route("crawl", Band.NORMAL, "eu")
     async with running(beside(tasks.database, tasks.settings)), worker(tasks):
 
-        async def told() -> bool:
+        async def sent() -> bool:
             return wire.depth(route.queue) > 0
 
-        await eventually(told)
+        await eventually(sent)
         assert (await tasks.get(tied)).lease == 0
         async with worker(tasks, by_celery(settings, rabbitmq, region="eu")):
             await eventually(lambda: _is(tasks, tied, "completed"))
@@ -311,8 +311,8 @@ async def test_nothing_is_sent_again_while_messages_wait(
     (task_id,) = await tasks.add(shop.add("a"))
     await tasks.sql("UPDATE crawl_tasks SET updated_at = now() - interval '1 hour'")
     wire.put(NORMAL, [12345])
-    patient = by_celery(settings, rabbitmq, dispatch_resend_after=1_800.0)
-    sweeper = Sweeper(tasks.database, patient)
+    unhurried = by_celery(settings, rabbitmq, dispatch_resend_after=1_800.0)
+    sweeper = Sweeper(tasks.database, unhurried)
     try:
 
         async def waits() -> bool:
@@ -363,7 +363,7 @@ async def test_a_worker_without_messages_finds_everything_by_itself(
     await tasks.schedule()
     async with worker(tasks, by_postgres(tasks.settings)):
         await done(tasks, len(ids))
-    assert await tasks.sql("SELECT count(*) FROM outbox") != [(0,)], "nobody told"
+    assert await tasks.sql("SELECT count(*) FROM outbox") != [(0,)], "no message was written"
 
 
 def test_stages_have_their_queues() -> None:

@@ -214,7 +214,7 @@ async def _each_once(tasks: Tasks, table: str) -> None:
 
 
 def _budget_was_kept(shop: Shop) -> None:
-    """No more requests than its delay allows, whoever died with a share of them."""
+    """No more requests than its delay allows, even if workers died with reserved slots."""
     times = sorted(request.at for request in shop.site.log)
     span = times[-1] - times[0]
     # what a machine holds up arrives later than it was sent: some may come at once

@@ -72,7 +72,7 @@ def relay_failed(line: MutableMapping[str, Any]) -> bool:
     return event.startswith("service failed") and line["service"] == "dispatch relay"
 
 
-async def test_a_broker_that_is_away_costs_nothing(
+async def test_an_unavailable_broker_costs_nothing(
     tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ
 ) -> None:
     await tasks.add(*[shop.add(f"p{i}") for i in range(20)], status="pending")
@@ -157,7 +157,7 @@ async def test_what_was_confirmed_outlives_the_broker(
     await eventually(all_there)
 
 
-async def test_a_queue_that_somebody_deleted_is_made_again(
+async def test_a_deleted_queue_is_created_again(
     tasks: Tasks, broker: Broker, rabbitmq: RabbitMQ
 ) -> None:
     broker.publish([TaskMessage(NORMAL, [1])])
@@ -170,7 +170,7 @@ async def test_a_queue_that_somebody_deleted_is_made_again(
     assert broker.depths([NORMAL.queue]) == {NORMAL.queue: 1}
 
 
-async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
+async def test_a_bad_queue_is_skipped_and_the_others_are_served(
     tasks: Tasks, shop: Shop, rabbitmq: RabbitMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forager.dispatch.relay.RETRY", RetryPolicy(3600.0, 3600.0))
@@ -186,10 +186,10 @@ async def test_a_bad_queue_is_left_alone_and_the_others_are_told(
     relay, sweeper = Relay(tasks.database, tasks.settings), Sweeper(tasks.database, tasks.settings)
     with wired(rabbitmq) as wire:
         try:
-            # somebody was here before us, and wanted another kind of queue
+            # another program created a queue of another type
             wire.channel.queue_declare(BAD.queue, durable=True, auto_delete=False)
             assert await relay.run_once() == 6
-            assert await relay.run_once() == 0, "it rests, and nobody is told twice"
+            assert await relay.run_once() == 0, "it backs off, and sends nothing twice"
             left = await tasks.sql(
                 "SELECT d.region FROM outbox o JOIN domains d ON d.id = o.ref_id"
             )

@@ -1,4 +1,4 @@
-"""The search engine as PostgreSQL's shadow: told of everything, trusted with nothing."""
+"""The search engine follows PostgreSQL, which decides on every answer."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from forager.services.supervisor import ServiceSupervisor
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus, Page
-from services.search_index import KINDS, Searched, patience, searched
+from services.search_index import KINDS, Searched, longer_limits, searched
 from services.servers.opensearch import OpenSearch
 from services.tcp_relay import Relay
 
-__all__ = ["patience"]
+__all__ = ["longer_limits"]
 
 LIMIT = 120.0
 
@@ -63,7 +63,7 @@ async def index(opensearch: OpenSearch, database: Database) -> AsyncIterator[Sea
 
 @pytest.fixture
 async def empty(opensearch: OpenSearch, database: Database) -> AsyncIterator[Searched]:
-    """An engine that nobody has switched on yet."""
+    """An engine that is not in use yet."""
     async with searched(opensearch, database) as index:
         yield index
 
@@ -106,15 +106,15 @@ async def until_told(index: Searched) -> None:
             await asyncio.sleep(0.05)
 
 
-# --- what is told ------------------------------------------------------------------------------
+# --- what is sent ------------------------------------------------------------------------------
 
 
-async def test_sections_are_told_and_deleted_sections_are_forgotten(
+async def test_sections_are_sent_and_deleted_sections_are_removed(
     index: Searched, corpus: Corpus
 ) -> None:
     await corpus.publish("a.example", pages(0, 3))
     await corpus.publish("a.example", pages(1, 4))
-    assert await index.unsent() == 4  # a page that was there before is not told again
+    assert await index.unsent() == 4  # a page that was there before is not sent again
     await index.feed()
     assert await index.unsent() == 0
     assert await index.entries() == 16
@@ -128,7 +128,7 @@ async def test_sections_are_told_and_deleted_sections_are_forgotten(
     assert sections_in(await look(index, "needle", limit=100)) == 12
 
 
-async def test_products_are_told_whatever_changes_them(
+async def test_products_are_sent_after_every_kind_of_change(
     opensearch: OpenSearch, database: Database, settings: Settings
 ) -> None:
     async with searched(opensearch, database, INDEXED_PRODUCTS) as index:
@@ -210,8 +210,8 @@ async def test_an_old_message_cannot_overwrite(
         await shop.visit("a", lamp("10", name="New lamp"))
         await index.feed()
         name = f"{index.prefix}-products"
-        told = await send(index.client, name, [stale], payload_of([stale]))
-        assert told.counts == {"known": 1}
+        answer = await send(index.client, name, [stale], payload_of([stale]))
+        assert answer.counts == {"known": 1}
         gone = Action(stale.id, stale.ref_id, old[0])
         assert (await send(index.client, name, [gone], payload_of([gone]))).counts == {"known": 1}
         stored = await index.client.request("GET", f"{name}/_doc/{stale.id}")
@@ -296,7 +296,7 @@ async def test_phrases_mean_the_same_across_common_words(index: Searched, corpus
         assert page.note is None
 
 
-async def test_a_search_goes_on_though_the_engine_has_gone(
+async def test_a_search_continues_after_the_engine_has_gone(
     index: Searched, corpus: Corpus, opensearch: OpenSearch
 ) -> None:
     await corpus.publish("a.example", pages(0, 5))
@@ -336,7 +336,7 @@ async def test_postgresql_answers_and_says_so_while_the_engine_is_down(
             await asyncio.sleep(0.1)
 
 
-async def test_an_engine_that_is_silent_is_not_waited_for_by_everybody(
+async def test_only_one_search_waits_for_a_silent_engine(
     index: Searched, corpus: Corpus, opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await corpus.publish("a.example", pages(0, 2))
@@ -409,7 +409,7 @@ async def test_a_store_that_is_full_needs_an_index_first(
     await corpus.publish("a.example", pages(0, 3))
     page = await look(empty, "needle", limit=100)
     assert (sections_in(page), page.note) == (12, choice.NOT_COMPLETE)
-    assert await empty.unsent() == 0  # nothing is told where nobody listens
+    assert await empty.unsent() == 0  # nothing is sent without an engine
     done = await empty.reindex(INDEXED_SECTIONS)
     assert (done.rows, done.resumed) == (3, False)
     page = await look(empty, "needle", limit=100)
@@ -417,7 +417,9 @@ async def test_a_store_that_is_full_needs_an_index_first(
     assert await empty.entries() == 12
 
 
-async def test_what_was_switched_off_must_be_made_anew(index: Searched, corpus: Corpus) -> None:
+async def test_an_index_that_was_switched_off_must_be_rebuilt(
+    index: Searched, corpus: Corpus
+) -> None:
     await corpus.publish("a.example", pages(0, 3))
     assert await index.unsent() == 3
     assert await forget_unfed_indexes(index.database) == 0  # others may have it switched on
@@ -437,7 +439,7 @@ async def test_an_index_of_another_layout_is_not_asked(
     page = await look(index, "needle")
     assert (sections_in(page), page.note) == (8, choice.OTHER_LAYOUT)
     await index.feed()
-    assert await index.unsent() == 2  # somebody else's
+    assert await index.unsent() == 2  # those of another test
     await index.reindex(INDEXED_SECTIONS)
     assert (await look(index, "needle")).note is None
     assert await index.unsent() == 0
@@ -472,20 +474,20 @@ async def test_an_index_that_is_far_behind_is_not_asked(
     assert (await look(index, "needle")).note is None
 
 
-# --- making it anew ----------------------------------------------------------------------------
+# --- rebuilding it -----------------------------------------------------------------------------
 
 
-async def test_an_index_is_made_anew_while_it_is_written_and_searched(
+async def test_an_index_is_rebuilt_while_it_is_written_and_searched(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reindex, "ROWS", 7)
     await corpus.publish("a.example", pages(0, 60))
     await index.feed()
     [before] = await index.indexes()
-    anew = Reindexing(index)
-    anew_task = asyncio.create_task(anew.run())
+    reindexing = Reindexing(index)
+    reindexing_task = asyncio.create_task(reindexing.run())
     looks = rounds = 0
-    while not anew_task.done():
+    while not reindexing_task.done():
         rounds += 1
         number = 1 + rounds % 50
         await corpus.publish("b.example", pages(0, number, sections=1))
@@ -494,7 +496,7 @@ async def test_an_index_is_made_anew_while_it_is_written_and_searched(
         assert page.note is None
         assert len(page.items) == number
         looks += 1
-    done = await anew_task
+    done = await reindexing_task
     assert looks
     await index.feed()
     assert done.index != before
@@ -506,7 +508,7 @@ async def test_an_index_is_made_anew_while_it_is_written_and_searched(
 
 
 class Pausing(feeder.Feeder):
-    """One that reads the state of the indexes, and goes on when it is told to."""
+    """One that reads the state of the indexes, and continues on request."""
 
     def __init__(self, index: Searched) -> None:
         super().__init__(index.database, index.client, index.prefix, KINDS)
@@ -519,7 +521,7 @@ class Pausing(feeder.Feeder):
         return answer
 
 
-async def test_a_feeder_that_knows_only_the_old_index_tells_it_nothing(
+async def test_a_feeder_that_knows_only_the_old_index_sends_it_nothing(
     index: Searched, corpus: Corpus
 ) -> None:
     await corpus.publish("a.example", pages(0, 3))
@@ -564,7 +566,7 @@ async def test_a_reindex_that_is_killed_at_its_beginning_leaves_nothing(
         with pytest.raises(EngineUnavailable, match="killed"):
             await reindex.Reindexer(index.database, client, index.prefix).run(INDEXED_SECTIONS)
     assert len(await index.indexes()) == 2
-    await index.feed()  # the one in use is told meanwhile
+    await index.feed()  # the index in use is updated meanwhile
     assert (await index.unsent(), await index.entries()) == (0, 8)
     done = await index.reindex(INDEXED_SECTIONS)
     assert await index.indexes() == [done.index]
@@ -636,7 +638,7 @@ async def test_a_writer_that_began_before_the_index_is_waited_for(
     assert (await making).rows == 2
 
 
-async def test_a_killed_reindex_goes_on_where_it_was(
+async def test_a_killed_reindex_continues_where_it_was(
     empty: Searched, corpus: Corpus, settings: Settings, tmp_path: Path
 ) -> None:
     await corpus.publish("a.example", pages(0, 40))

@@ -28,11 +28,11 @@ from products.test_reads import (
     test_search_goes_on_where_it_ended,
     test_search_ranks_names_over_descriptions,
 )
-from services.search_index import Searched, patience, searched
+from services.search_index import Searched, longer_limits, searched
 from services.servers.opensearch import OpenSearch
 
 __all__ = [
-    "patience",
+    "longer_limits",
     "shop",
     "test_every_language_is_searched_by_its_own_rules",
     "test_nothing_that_is_typed_is_an_error",
@@ -42,8 +42,8 @@ __all__ = [
     "test_search_ranks_names_over_descriptions",
 ]
 
-# whether the engine has been told of everything, or of nothing: no answer may depend on it
-pytestmark = pytest.mark.parametrize("fed", [True, False], ids=["told", "untold"])
+# whether the engine has received every document, or none: no answer may depend on it
+pytestmark = pytest.mark.parametrize("fed", [True, False], ids=["fed", "unfed"])
 PUBLISHED = "SELECT max(published_at) FROM generations"
 
 

@@ -133,11 +133,11 @@ async def test_notifications_wake_though_they_are_sent_through_the_pool(
     pooled: Database, pooled_settings: Settings
 ) -> None:
     queue = Queue(pooled, pooled_settings)
-    async with asyncio.timeout(LIMIT), aclosing(pooled.notifications("forager_test")) as heard:
-        await anext(heard)
+    async with asyncio.timeout(LIMIT), aclosing(pooled.notifications("forager_test")) as notified:
+        await anext(notified)
         async with pooled.transaction() as connection:
             await connection.execute("SELECT pg_notify('forager_test', '')")
-        await anext(heard)
+        await anext(notified)
     job = (await queue.enqueue(NewJob(kind="selftest"))).job
     assert job.status is Status.PENDING
 

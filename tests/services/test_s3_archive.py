@@ -26,12 +26,12 @@ from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from servers.site import Page, Site, html
-from services.buckets import IMPATIENT, archived_bodies, new_bucket
+from services.buckets import SHORT_LIMITS, archived_bodies, new_bucket
 from services.servers.minio import MinIO
 
 LIMIT = 64_000_000
 PAGES = 60
-PATIENCE = 300.0
+WAIT_LIMIT = 300.0
 
 
 @pytest.fixture
@@ -108,9 +108,9 @@ async def test_a_store_that_dies_while_segments_are_merged_costs_nothing(
     whole = open_bucket(url)
     await finished_job(database, whole, queue, 5)
     pages = await archived_bodies(database, whole)
-    impatient = Dying(open_bucket_store(url, IMPATIENT))
+    limited = Dying(open_bucket_store(url, SHORT_LIMITS))
     try:
-        assert (await merge_segments(database, impatient, LIMIT)).into == 0
+        assert (await merge_segments(database, limited, LIMIT)).into == 0
     finally:
         minio.start()
     assert await archived_bodies(database, whole) == pages
@@ -126,7 +126,7 @@ async def test_there_and_back_with_the_store_killed_on_the_way(
     database: Database, settings: Settings, url: str, minio: MinIO, queue: Queue
 ) -> None:
     local = LocalStorage(settings.home / "archive")
-    bucket, impatient = open_bucket(url), open_bucket(url, IMPATIENT)
+    bucket, limited = open_bucket(url), open_bucket(url, SHORT_LIMITS)
     await finished_job(database, local, queue, 5)
     pages = await archived_bodies(database, local)
 
@@ -136,7 +136,7 @@ async def test_there_and_back_with_the_store_killed_on_the_way(
 
     try:
         with pytest.raises(StorageAway):
-            await Move(database, local, impatient, url).run(kill_at_second)
+            await Move(database, local, limited, url).run(kill_at_second)
     finally:
         minio.start()
     assert await archived_bodies(database, MovingStorage(bucket, local)) == pages
@@ -188,7 +188,7 @@ async def test_a_crawl_outlives_its_object_store(
     crawls = Crawls(database, bucketed)
     crawl = asyncio.create_task(crawl_to_its_end(crawls, site))
 
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WAIT_LIMIT):
         while not await select_refs(database):
             await asyncio.sleep(0.01)
     await asyncio.to_thread(minio.kill)

@@ -1,4 +1,4 @@
-"""An S3-compatible store keeps the promises of a storage, and its troubles are told apart."""
+"""An S3-compatible store keeps the promises of a storage, and its errors are distinguished."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from forager.doctor.check import Level
 from forager.errors import NotFound
 from forager.images.files import image_path, open_image_files
 from forager.settings import Settings
-from services.buckets import IMPATIENT, new_bucket
+from services.buckets import SHORT_LIMITS, new_bucket
 from services.servers.minio import MinIO
 from services.tcp_relay import Relay
 
@@ -137,12 +137,12 @@ async def test_a_silent_store_is_given_up_in_words(
     async with Relay(minio.port, silent=True) as relay:
         monkeypatch.setenv("AWS_ENDPOINT_URL", relay.endpoint)
         with pytest.raises(StorageAway) as caught:
-            await open_bucket(url, IMPATIENT).size(NAME)
+            await open_bucket(url, SHORT_LIMITS).size(NAME)
     assert "AWS_ENDPOINT_URL" in str(caught.value)
 
 
-async def test_a_killed_store_is_away_and_comes_back(url: str, minio: MinIO) -> None:
-    storage = open_bucket(url, IMPATIENT)
+async def test_a_killed_store_is_unavailable_and_recovers(url: str, minio: MinIO) -> None:
+    storage = open_bucket(url, SHORT_LIMITS)
     [ref] = await append(storage, NAME, b"safe")
     minio.kill()
     try:
@@ -191,7 +191,7 @@ async def test_a_missing_bucket_is_no_missing_segment(
     minio: MinIO, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new_bucket(minio, monkeypatch)
-    url = "s3://nobody-made-this/folder"
+    url = "s3://does-not-exist/folder"
     assert await refused(open_bucket(url)) == {"the bucket does not exist"}
     bucketed = settings.model_copy(update={"archive_url": url})
     with pytest.raises(StorageAway):

@@ -20,6 +20,6 @@ def shop() -> Iterator[Shop]:
 
 @pytest.fixture
 def tasks(database: Database, settings: Settings) -> Tasks:
-    """Impatient: no retry waits for long, and no images are wanted."""
+    """Short retry delays, and no images."""
     quick = {"task_retry_delay": 0.01, "task_retry_delay_max": 0.05, "images": False}
     return Tasks(database, Settings(**(settings.model_dump() | quick)))

@@ -74,7 +74,7 @@ async def test_hosts_take_turns(database: Database) -> None:
     assert set(claimed.values()) == {2}
 
 
-async def test_a_turn_goes_on_after_the_last_host(database: Database) -> None:
+async def test_a_turn_continues_after_the_last_host(database: Database) -> None:
     hosts = [await queued(database, f"{name}.example", 3) for name in "abcd"]
     seen = [set(await claim(database, limit=2, after=after)) for after in (0, hosts[1], hosts[3])]
     assert seen == [

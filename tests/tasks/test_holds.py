@@ -207,9 +207,7 @@ async def test_why_a_task_does_not_run(database: Database, tasks: Tasks, holds: 
         assert words in await why(tasks, pending)
 
 
-async def test_a_report_tells_of_attempts_and_the_next_time(
-    database: Database, tasks: Tasks
-) -> None:
+async def test_a_report_shows_attempts_and_the_next_time(database: Database, tasks: Tasks) -> None:
     domain = await make_domain(database, "a.example", crawl_frequency=6 * HOUR)
     task = await make_task(database, domain, scheduled_in=600, retry_count=1)
     await execute(

@@ -187,7 +187,7 @@ async def test_a_robots_delay_that_is_known_is_kept(
     assert (await scheduler.run_once()).queued == 1
 
 
-async def test_workers_are_told(database: Database, scheduler: Scheduler) -> None:
+async def test_workers_are_notified(database: Database, scheduler: Scheduler) -> None:
     await make_task(database, await make_domain(database, "a.example"))
     async with aclosing(database.notifications(CHANNEL)) as notifications:
         await anext(notifications)
@@ -246,7 +246,7 @@ time.sleep(600)
     assert await in_state(database, "queued") == [task]
 
 
-async def test_a_task_that_somebody_holds_is_left_out(
+async def test_a_task_on_hold_is_left_out(
     database: Database, scheduler: Scheduler, database_url: str
 ) -> None:
     domain = await make_domain(database, "a.example")

@@ -225,7 +225,7 @@ async def queue_when_due(tasks: Tasks) -> None:
     await eventually(queued)
 
 
-async def test_a_host_that_asks_for_patience_is_left_alone(tasks: Tasks, shop: Shop) -> None:
+async def test_a_host_that_sends_retry_after_is_left_alone(tasks: Tasks, shop: Shop) -> None:
     shop.add("a")
     shop.add("b")
     shop.add("c")

@@ -55,7 +55,7 @@ def bad(content: bytes, name: str = "") -> list[tuple[int, str]]:
         b'{"url":"https://a.example/1","priority":"2","every":"6h","popularity":"0.5","x":[]}',
     ],
 )
-def test_formats_are_told_apart(content: bytes) -> None:
+def test_formats_are_distinguished(content: bytes) -> None:
     assert good(content) == [("https://a.example/1", Terms(2, 6 * HOUR, 0.5))]
     assert bad(content) == []
 
@@ -203,7 +203,7 @@ def test_names_of_others_are_not_taken_for_ours(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["evry", "everyy", "evera", "pirority", "popularitiy", "Every "])
-def test_slips_are_told(name: str) -> None:
+def test_mistakes_are_reported(name: str) -> None:
     ((_, reason),) = bad(orjson.dumps({"url": "https://a.example/1", name: 2}))
     assert "did you mean" in reason
 

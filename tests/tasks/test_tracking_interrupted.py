@@ -66,7 +66,7 @@ async def test_a_file_stays_open_while_it_is_read(
     assert set(file.was_closed) == {False}
 
 
-async def test_nobody_waits_for_lines_that_do_not_come(
+async def test_no_reader_waits_for_lines_that_do_not_come(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forager.tasks.tracking.CLOSING", 0)

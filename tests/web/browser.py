@@ -26,7 +26,7 @@ MISSING = (
     " `playwright install chromium`, or name one in FORAGER_TEST_BROWSER"
 )
 DESKTOP, PHONE = 1280, 390
-# patience with a machine that is busy, not a measure of anything
+# long enough for a busy machine; not a measurement
 LIMIT = 60_000
 
 
@@ -104,10 +104,10 @@ async def open_tab(
     page = await context.new_page()
     tab = Tab(address, page)
 
-    def hear(said: ConsoleMessage) -> None:
+    def collect(said: ConsoleMessage) -> None:
         if said.type == "error":
             tab.complaints.append(said.text)
 
-    page.on("console", hear)
+    page.on("console", collect)
     page.on("pageerror", lambda error: tab.complaints.append(str(error)))
     return tab, context

@@ -22,7 +22,7 @@ async def test_without_any_key_this_machine_needs_none_and_the_page_says_so(
     assert "sign-in is off" in page.text
 
 
-async def test_with_a_key_everybody_signs_in(visitor: Visitor, admin_key: str) -> None:
+async def test_with_a_key_all_users_sign_in(visitor: Visitor, admin_key: str) -> None:
     for path in PAGES:
         sent_away = await visitor.get(path, allow_redirects=False)
         assert sent_away.status == 303

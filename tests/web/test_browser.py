@@ -19,13 +19,13 @@ from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
 
-# the page's body says when its stream told of a cancelled job
-HEARS_CANCELLED = """
+# the page's body shows when its stream reported a cancelled job
+REPORTS_CANCELLED = """
 window.EventSource = class extends EventSource {
   constructor(url) {
     super(url);
     this.addEventListener("part", (event) => {
-      if (event.data.includes("cancelled")) document.body.dataset.toldOf = "cancelled";
+      if (event.data.includes("cancelled")) document.body.dataset.reported = "cancelled";
     });
   }
 };
@@ -33,7 +33,7 @@ window.EventSource = class extends EventSource {
 
 
 @pytest.fixture(autouse=True)
-def patience() -> None:
+def longer_limits() -> None:
     expect.set_options(timeout=LIMIT)
 
 
@@ -187,7 +187,7 @@ async def test_enter_in_the_name_of_a_template_saves_it(tab: Tab, queue: Queue) 
 
 
 async def test_a_question_asked_twice_at_once_still_gets_the_answer(tab: Tab, queue: Queue) -> None:
-    """A browser tells of a closed dialog with its next frame, which may come after the next one."""
+    """A browser reports a closed dialog with its next frame, maybe after the next dialog."""
     job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
     await tab.go(f"/jobs/{job.id}")
     await tab.page.evaluate(
@@ -202,12 +202,12 @@ async def test_a_page_stands_still_while_it_asks(tab: Tab, queue: Queue) -> None
     """A form that changed under an open question would send something else than was asked."""
     job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
     badge = tab.page.locator("h1 .badge")
-    await tab.page.add_init_script(HEARS_CANCELLED)
+    await tab.page.add_init_script(REPORTS_CANCELLED)
     await tab.go(f"/jobs/{job.id}")
     await tab.page.get_by_role("button", name="Cancel job").click()
     await expect(tab.page.get_by_role("dialog")).to_be_visible()
     await queue.cancel(job.id)
-    await tab.page.locator("body[data-told-of]").wait_for()
+    await tab.page.locator("body[data-reported]").wait_for()
     await expect(badge).to_have_text("pending")
     await tab.press("Escape")
     await expect(badge).to_have_text("cancelled")

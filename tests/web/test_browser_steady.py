@@ -28,7 +28,7 @@ SELECT = """id => {
 
 
 @pytest.fixture(autouse=True)
-def patience() -> None:
+def longer_limits() -> None:
     expect.set_options(timeout=LIMIT)
 
 

@@ -22,7 +22,7 @@ def widths(markup: str) -> list[float]:
 
 
 @given(NUMBERS, NUMBERS)
-def test_every_chart_is_well_formed_and_has_no_style_of_its_own(
+def test_every_chart_is_well_formed_and_has_no_inline_style(
     first: list[float | None], second: list[float | None]
 ) -> None:
     series = [Series("<one>", first, "a"), Series("two & three", second, "b")]

@@ -57,7 +57,7 @@ async def test_the_overview_shows_what_runs_now(
     assert second.count("s-processing") > first.count("s-processing")
 
 
-async def test_dead_letters_are_counted_anew_when_there_are_others(
+async def test_dead_letters_are_counted_again_when_there_are_others(
     visitor: Visitor, database: Database
 ) -> None:
     await die(database, 1)

@@ -80,7 +80,9 @@ async def test_jobs_are_found_by_source_and_state(visitor: Visitor, queue: Queue
     assert "No matching jobs" in (await visitor.get("/jobs?status=failed")).text
 
 
-async def test_a_long_list_says_that_it_is_cut_and_goes_on(visitor: Visitor, queue: Queue) -> None:
+async def test_a_long_list_says_that_it_is_cut_and_continues(
+    visitor: Visitor, queue: Queue
+) -> None:
     await queue.enqueue_many([NewJob(kind="selftest") for _ in range(120)])
     first = (await visitor.get("/jobs")).text
     assert "Showing 50 of 120 jobs" in first

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(autouse=True)
-def patience() -> None:
+def longer_limits() -> None:
     expect.set_options(timeout=LIMIT)
 
 

@@ -111,7 +111,7 @@ async def test_each_webhook_gets_what_it_asked_for(database: Database) -> None:
     ]
 
 
-async def test_what_is_rolled_back_is_not_told(database: Database) -> None:
+async def test_messages_of_a_rolled_back_transaction_are_not_sent(database: Database) -> None:
     await add_webhook(database, "https://a.example/")
 
     async def broken() -> None:

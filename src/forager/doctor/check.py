@@ -74,7 +74,7 @@ REASONS = {
     "rendering": "Pages that need a browser are not visited.",
     "search": "Without the configured search engine, PostgreSQL answers searches, more slowly.",
     "clickhouse": "Queries are answered from the data on the server, without newer rows.",
-    "domain alarms": "Results of a domain that suddenly answers with wrong pages are held.",
+    "domain alarms": "Results of a domain that suddenly answers with wrong pages are withheld.",
     "bypassed parsers": "Pages of a parser that keeps breaking are read generically.",
     "success rates": "Fewer pages of a domain give good products; its shop may have changed.",
     "dead letters": "They are retried only by hand.",

@@ -256,7 +256,7 @@ async def check_alarms(database: Database, _settings: Settings) -> Check:
     names = ", ".join(f"{alarm.domain} ({alarm.reason})" for alarm in alarms[:NAMED])
     return warn(
         "domain alarms",
-        f"results of {counted(len(alarms), 'domain')} are held: {names}",
+        f"results of {counted(len(alarms), 'domain')} are withheld: {names}",
         "See forager domains alarms, then accept or discard them with forager domains resolve.",
     )
 

@@ -60,8 +60,9 @@ class Pattern:
 
     A glob, in which only `*` is special (any characters, also `/`), has to match the whole of path
     and query, or of the URL if it begins with a scheme: `/blog/*`, `*.pdf`, `https://a.example/*`.
-    After `re:` comes a regular expression in the syntax of RE2, searched for anywhere in the URL.
-    Both match in linear time, because patterns also come from callers of the API.
+    The name of a folder, such as `/blog/`, also matches all URLs below it. After `re:` comes a
+    regular expression in the syntax of RE2, searched for anywhere in the URL. All match in linear
+    time, because patterns also come from callers of the API.
     """
 
     text: str
@@ -73,15 +74,20 @@ class Pattern:
             raise InvalidInput(f"a pattern must have 1 to {_MAX_PATTERN} characters")
         if text.startswith("re:"):
             return cls(text, _regular_expression(text))
+        glob = Wildcard.compile(text, anchored=not _is_folder(text))
         if text.startswith(("/", "*")):
-            glob = Wildcard.compile(text, anchored=True)
             return cls(text, lambda url: glob.matches(path_and_query(url)))
         if text.startswith(("http://", "https://")):
-            return cls(text, Wildcard.compile(text, anchored=True).matches)
+            return cls(text, glob.matches)
         raise InvalidInput(
             f"the pattern {text!r} can match no URL",
             hint=f"write */{text}/* for a part of the path, or re:{text}",
         )
+
+
+def _is_folder(pattern: str) -> bool:
+    path = pattern if pattern.startswith("/") else path_and_query(pattern)
+    return path != "/" and path.endswith("/") and "*" not in pattern
 
 
 def path_and_query(url: str) -> str:

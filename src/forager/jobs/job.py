@@ -27,9 +27,9 @@ class NewJob:
     source_id: str | None = None
     user_id: UUID | None = None
     delay: float = 0.0
-    # the span in which it was requested
+    # set by the queue, with the span of the request and the host whose region applies
+    id: UUID | None = None
     trace: str | None = None
-    # the host of its work, which decides on its region
     host: str | None = None
 
 

@@ -57,9 +57,7 @@ class Queue:
     async def _enqueue(self, checked: NewJob, actor: str) -> Enqueued:
         async with self._database.connection() as connection:
             while True:
-                inserted = await job_rows.insert_jobs(
-                    connection, [(new_id(), checked)], actor=actor
-                )
+                inserted = await job_rows.insert_jobs(connection, [checked], actor=actor)
                 if inserted:
                     return Enqueued(inserted[0], created=True)
                 assert checked.source_id is not None
@@ -72,11 +70,11 @@ class Queue:
         """Add many jobs in one statement; those whose source has an active job are left out."""
         if not jobs:
             return []
-        rows = [(new_id(), _checked(job)) for job in jobs]
+        checked = [_checked(job) for job in jobs]
         # in the same order in all transactions, which may wait for each other's sources
-        ordered = sorted(rows, key=lambda row: row[1].source_id or "")
+        ordered = sorted(checked, key=lambda job: job.source_id or "")
         made = await self._database.run(job_rows.insert_jobs, ordered, actor=actor)
-        place = {job_id: nth for nth, (job_id, _) in enumerate(rows)}
+        place = {job.id: nth for nth, job in enumerate(checked)}
         return sorted(made, key=lambda job: place[job.id])
 
     async def get(self, job_id: UUID) -> Job:
@@ -86,15 +84,18 @@ class Queue:
         """The span in which a job was requested."""
         return await self._database.run(reads.select_trace, job_id)
 
-    async def resolve(self, text: str) -> UUID:
-        """The job a person means: a whole id, or its beginning as long as that is unique."""
+    async def resolve(self, text: str, *, user_id: UUID | None = None) -> UUID:
+        """The job a person means: a whole id, or its beginning if only one job has it.
+
+        With `user_id`, only among the jobs of this owner.
+        """
         if not may_be_job_id(text):
             raise InvalidInput(
                 f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
             )
         digits = _digits_of(text)
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
-        found = await self._database.run(reads.select_jobs_by_prefix, low, high)
+        found = await self._database.run(reads.select_jobs_by_prefix, low, high, user_id)
         if not found:
             raise _no_such_job(text)
         if len(found) > 1:
@@ -344,7 +345,14 @@ def _checked(job: NewJob) -> NewJob:
         raise InvalidInput("max_retries and delay cannot be negative")
     kind = kind_named(job.kind)
     payload = kind.check(_checked_payload(job.payload))
-    return replace(job, payload=payload, trace=traceparent(), host=kind.host(payload))
+    return replace(
+        job,
+        id=new_id(),
+        payload=payload,
+        priority=int(job.priority),  # a comparison is a number in Python, but not in JSON
+        trace=traceparent(),
+        host=kind.host(payload),
+    )
 
 
 def _checked_payload(payload: Any) -> dict[str, Any]:

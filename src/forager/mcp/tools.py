@@ -62,6 +62,9 @@ Generation = Annotated[
     Number | None,
     Field(description="An older generation of the source, by its number; give `source` as well."),
 ]
+JobId = Annotated[
+    PlainText, Field(min_length=1, max_length=40, description="Job ID or a unique prefix.")
+]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Cursor = Annotated[
     PlainText | None, Field(description="From an earlier answer.", max_length=10_000)
@@ -211,13 +214,12 @@ async def source_changes(
     return "\n".join([views.diff_title(diff), note, fenced("\n".join(shown.lines))])
 
 
-async def explain_url(call: Call, url: Url, job_id: UUID | None = None) -> str:
+async def explain_url(call: Call, url: Url, job_id: JobId | None = None) -> str:
     """Explain what the crawl did with a URL, why, and whether it would be fetched now."""
-    if job_id is not None:
-        await call.services.job_of(call.caller, job_id)
+    job = None if job_id is None else await _job(call, job_id)
     services = call.services
     found = await explain(
-        services.database, services.queue, url, job_id=job_id, user_id=call.caller.sees_only
+        services.database, services.queue, url, job_id=job, user_id=call.caller.sees_only
     )
     return fenced(views.explanation_text(found))
 
@@ -263,10 +265,13 @@ async def crawl_site(
     return f"{begun}. {views.job_text(report)}"
 
 
-async def job_status(call: Call, job_id: UUID, wait_seconds: Wait = 0) -> str:
+async def job_status(call: Call, job_id: JobId, wait_seconds: Wait = 0) -> str:
     """Show how far a crawl is, and what it has published."""
-    await call.services.job_of(call.caller, job_id)
-    return views.job_text(await _follow(call, job_id, wait_seconds))
+    return views.job_text(await _follow(call, await _job(call, job_id), wait_seconds))
+
+
+async def _job(call: Call, text: str) -> UUID:
+    return await call.services.queue.resolve(text, user_id=call.caller.sees_only)
 
 
 async def _follow(call: Call, job_id: UUID, seconds: int) -> CrawlReport:

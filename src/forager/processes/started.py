@@ -25,13 +25,15 @@ def start_python(
     environment: Mapping[str, str] | None = None,
     stdin: IO[bytes] | int = subprocess.DEVNULL,
     stdout: IO[bytes] | int | None = None,
+    stderr: int | None = None,
     pass_fds: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a Python module in its own session."""
     return subprocess.Popen(
         [sys.executable, "-m", *arguments],
         stdin=stdin,
-        stdout=_log_stream() if stdout is None else stdout,
+        stdout=(_log_stream() if stderr is None else stderr) if stdout is None else stdout,
+        stderr=stderr,
         pass_fds=pass_fds,
         env={**(os.environ if environment is None else environment), MARK_VARIABLE: mark},
         # its own group, so that Ctrl-C does not reach it and a kill reaches its children
@@ -42,11 +44,20 @@ def start_python(
 class StartedProcess:
     """A process that waits at its control socket for its assignment.
 
-    Meanwhile it imports the modules in `preload`. It exits if this process exits first.
+    Meanwhile it imports the modules in `preload`. It exits if this process exits first. With a
+    `log_pipe` (its read end and its write end), it writes log lines there.
     """
 
-    def __init__(self, module: str, *, mark: str, preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        module: str,
+        *,
+        mark: str,
+        preload: Sequence[str] = (),
+        log_pipe: tuple[int, int] | None = None,
+    ) -> None:
         self.mark = mark
+        self.log_pipe = log_pipe
         self.is_assigned = False
         self.control, theirs = socket.socketpair()
         self.control.setblocking(False)
@@ -55,6 +66,7 @@ class StartedProcess:
                 self.process = start_python(
                     [module, str(theirs.fileno()), *preload],
                     mark=mark,
+                    stderr=None if log_pipe is None else log_pipe[1],
                     pass_fds=[theirs.fileno()],
                 )
         except OSError:
@@ -72,9 +84,14 @@ class StartedProcess:
 
 
 def start_runner() -> StartedProcess:
-    """A process for one crawl; importing its modules takes half a second."""
+    """A process for one crawl; importing its modules takes half a second.
+
+    On a terminal it gets a pipe, because a progress bar will be there when it logs something.
+    """
     mark = f"spare {os.getpid()}-{os.urandom(8).hex()}"
-    return StartedProcess("forager.jobs", mark=mark, preload=["forager.crawl.job"])
+    log_pipe = os.pipe() if os.isatty(2) else None
+    preload = ["forager.crawl.job"]
+    return StartedProcess("forager.jobs", mark=mark, preload=preload, log_pipe=log_pipe)
 
 
 def _log_stream() -> int:

@@ -1,5 +1,5 @@
 """The real servers that Forager can be combined with, each on loopback and in a folder of its own.
 
 They are obtained once for each user (see `obtaining`) and run under a guard that ends them
-with whoever started them.
+with the process that started them.
 """

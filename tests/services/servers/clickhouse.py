@@ -15,7 +15,7 @@ FRONT = Path(__file__).with_name("clickhouse_front.py")
 
 
 class ClickHouseServer(Server):
-    """One user, and a database for everybody who asks for one."""
+    """One user, and a database for each test that needs one."""
 
     name = "clickhouse"
     user = "forager"

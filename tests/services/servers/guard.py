@@ -3,8 +3,8 @@
     python guard.py [--detached] COMMAND...
 
 SIGTERM asks the server to end and kills what is left; SIGUSR1 kills at once, as a crash would.
-Standard input is a pipe from the starter: its end is the starter's end. Detached, nobody holds it,
-and the server runs until somebody signals.
+Standard input is a pipe from the starter: its end is the starter's end. Detached, no
+process holds it, and the server runs until it gets a signal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _wait(server: subprocess.Popen[bytes], wake: int, *, detached: bool) -> bool
     while server.poll() is None:
         ready, _, _ = select.select(watched, [], [])
         if wake not in ready:
-            return False  # the starter is gone, and nobody needs the data
+            return False  # the starter is gone, and the data is not needed
         signals = os.read(wake, 64)
         if signal.SIGUSR1 in signals:
             return False

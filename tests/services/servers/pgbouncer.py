@@ -13,7 +13,7 @@ from services.servers.server import Server
 
 PROGRAM = "/usr/sbin/pgbouncer"
 
-# of statements outside transactions: what the page about PgBouncer tells its readers to set
+# of statements outside transactions: the settings that the page about PgBouncer requires
 LIMITS = (
     "SET statement_timeout = 60000; SET lock_timeout = 10000;"
     " SET idle_in_transaction_session_timeout = 10000"
@@ -96,7 +96,7 @@ class PgBouncer(Server):
 
 
 def _not_as_root() -> list[str]:
-    """It refuses root; in a namespace of its own root is nobody, and its files stay root's."""
+    """It refuses root; in a separate namespace root has no rights, and its files stay root's."""
     if os.geteuid() != 0:
         return []
     unshare = need_program("unshare", "util-linux")

@@ -86,7 +86,7 @@ class RabbitMQ(Server):
 
     def control(self, *arguments: str) -> str:
         """`rabbitmqctl`: what it printed. The node must run."""
-        # never an epmd of rabbitmqctl's own: nobody would end it
+        # never an epmd of rabbitmqctl's own: nothing would end it
         environment = self.environment() | {"ERL_FLAGS": "-start_epmd false"}
         return run([str(PROGRAMS / "rabbitmqctl"), "--quiet", *arguments], environment)
 

@@ -114,7 +114,7 @@ class Server(ABC):
             time.sleep(LOOK_EVERY)
 
     def guard_process(self) -> psutil.Process | None:
-        """The guard of a server that runs in this folder, whoever started it."""
+        """The guard of a server that runs in this folder, regardless of who started it."""
         with suppress(OSError, ValueError, psutil.Error):
             process = psutil.Process(int((self.folder / "pid").read_text()))
             if str(GUARD) in process.cmdline():

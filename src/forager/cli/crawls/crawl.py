@@ -235,7 +235,7 @@ async def _watch(
     await _note_region(database, settings, job_id)
     settings = _with_readable_logs(settings)
     at_once = False
-    with CrawlProgress() as progress:
+    with CrawlProgress(None if spare is None else spare.log_pipe) as progress:
         foreground = Foreground(database, settings, job_id, progress.show, spare)
         running = asyncio.ensure_future(foreground.run())
         _pause_on_interrupt(foreground, progress, running)

@@ -26,15 +26,19 @@ PLAIN_INTERVAL = 10.0
 class CrawlProgress:
     """A few lines that stay in place on a terminal; elsewhere a line now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_pipe: tuple[int, int] | None = None) -> None:
+        """`log_pipe`: the pipe to which a process that was started earlier writes its log."""
         from rich.live import Live
 
         self._console = console(sys.stderr)
         self._terminal = sys.stderr.isatty()
         self._live = Live(
-            console=self._console, transient=True, refresh_per_second=4, redirect_stderr=False
+            console=self._console, transient=True, auto_refresh=False, redirect_stderr=False
         )
-        self._log_lines = redirected_stderr(self._printer)
+        # rich moves the cursor by the height of the bar when it begins to print: if another thread
+        # drew the bar meanwhile, parts of the old one would stay
+        self._drawing = threading.Lock()
+        self._log_lines = redirected_stderr(self._printer, log_pipe)
         self._said = ""
         self._printed = time.monotonic()
 
@@ -46,7 +50,8 @@ class CrawlProgress:
 
     def __exit__(self, *_: object) -> None:
         if self._terminal:
-            self._live.stop()
+            with self._drawing:
+                self._live.stop()
             self._log_lines.__exit__(None, None, None)
 
     def _printer(self, screen: TextIO) -> Callable[[str], None]:
@@ -54,7 +59,12 @@ class CrawlProgress:
         from rich.text import Text
 
         self._console.file = screen
-        return lambda line: self._console.print(Text.from_ansi(line))
+
+        def print_line(line: str) -> None:
+            with self._drawing:
+                self._console.print(Text.from_ansi(line))
+
+        return print_line
 
     def say(self, text: str) -> None:
         self._said = text
@@ -63,7 +73,8 @@ class CrawlProgress:
 
     def show(self, report: CrawlReport) -> None:
         if self._terminal:
-            self._live.update(self._picture(report))
+            with self._drawing:
+                self._live.update(self._picture(report), refresh=True)
         elif time.monotonic() - self._printed >= PLAIN_INTERVAL:
             self._printed = time.monotonic()
             self._console.print(_line(report))
@@ -113,14 +124,16 @@ LAST_LINES = 1.0
 
 
 @contextmanager
-def redirected_stderr(terminal: Callable[[TextIO], Callable[[str], None]]) -> Iterator[None]:
+def redirected_stderr(
+    terminal: Callable[[TextIO], Callable[[str], None]], pipe: tuple[int, int] | None = None
+) -> Iterator[None]:
     """Give everything that is written to descriptor 2 to a printer, line by line.
 
     Processes that are started meanwhile write to the same place, so that their lines are caught
     as well. `terminal` gets the terminal itself, and returns the printer.
     """
     kept = os.dup(2)
-    reading, writing = os.pipe()
+    reading, writing = pipe or os.pipe()
     with os.fdopen(kept, "w", encoding="utf-8", errors="replace", closefd=False) as screen:
         thread = threading.Thread(
             target=_pass_on, args=(reading, terminal(screen)), name="log lines", daemon=True

@@ -283,7 +283,7 @@ async def unblock(here: CommandContext, host: Host) -> object:
     ],
 )
 async def alarms(here: CommandContext) -> object:
-    """List domains whose results are held because they look wrong."""
+    """List domains whose results are withheld because they look wrong."""
     return await list_alarms(here.database)
 
 
@@ -291,11 +291,13 @@ async def alarms(here: CommandContext) -> object:
 def resolve(
     context: typer.Context,
     host: Host,
-    accept: bool | None = option("Store the held results, or discard them.", "--accept/--discard"),
+    accept: bool | None = option(
+        "Store the withheld results, or discard them.", "--accept/--discard"
+    ),
 ) -> None:
-    """End the alarm of a domain: accept or discard its held results."""
+    """End the alarm of a domain: accept or discard its withheld results."""
     if accept is None:
-        raise InvalidInput("choose what to do with the held results: --accept or --discard")
+        raise InvalidInput("choose what to do with the withheld results: --accept or --discard")
     decision = Decision.ACCEPT if accept else Decision.DISCARD
     tasks = with_services(context, lambda here: decide_alarm(here.database, host, decision))
-    say(f"Held results {decision.value}ed: {counted(tasks, 'task')}.")
+    say(f"Withheld results {decision.value}ed: {counted(tasks, 'task')}.")

@@ -21,6 +21,7 @@ from forager.cli.output import (
     show_rows,
     show_table,
 )
+from forager.cli.products.task_views import outcome_words
 from forager.products.price_history import PriceEntry
 from forager.products.record import ListedProduct, ProductRecord
 from forager.products.service import ProductDetails, Stats
@@ -195,7 +196,7 @@ _EXTRACTION_COLUMNS: Columns = {
 _ATTEMPT_COLUMNS: Columns = {
     "WHEN": "finished_at",
     "STAGE": "stage",
-    "OUTCOME": "outcome",
+    "OUTCOME": lambda attempt: outcome_words(attempt.outcome),
     "HTTP>": "http_status",
     "REASON": "error_message",
 }

@@ -83,7 +83,7 @@ def show_report(report: TaskReport) -> None:
         "url": task.url,
         "domain": task.domain,
         "status": (task.shown_status, STYLES.get(task.shown_status, "")),
-        "held": (task.held_by, "yellow") if _is_unsaid(report) else None,
+        "on hold": (task.held_by, "yellow") if _is_unsaid(report) else None,
         "now": report.why,
         "next": long_time(report.next_at) or "when that is done",
         "every": duration(report.every.total_seconds()),
@@ -115,10 +115,15 @@ def _is_unsaid(report: TaskReport) -> bool:
     return held_by is not None and not str(report.why).startswith(held_by)
 
 
+def outcome_words(outcome: str) -> str:
+    """A result is withheld; only tasks are on hold."""
+    return "withheld" if outcome == "held" else outcome
+
+
 _ATTEMPT_COLUMNS: Columns = {
     "FINISHED": "finished_at",
     "STAGE": "stage",
-    "OUTCOME": "outcome",
+    "OUTCOME": lambda attempt: outcome_words(attempt.outcome),
     "HTTP>": "http_status",
     "TOOK>": lambda attempt: None if attempt.duration_ms is None else f"{attempt.duration_ms} ms",
     "NOTE…": lambda attempt: on_one_line(attempt.error_message or attempt.final_url or ""),
@@ -132,7 +137,7 @@ def show_stats(stats: TaskStats) -> None:
     )
     say(f"\noldest due      {long_time(stats.oldest_due) or 'nothing is due'}")
     say(f"last scheduled  {long_time(stats.ticked_at) or 'never; run `forager scheduler`'}")
-    say(f"held            {_held(stats)}")
+    say(f"on hold         {_held(stats)}")
     if stats.backlog:
         say("\nMost work waiting", style="bold")
         show_rows(

@@ -68,7 +68,7 @@ def list_(
     url: Url = None,
     due: bool = option("Only due tasks.", "--due", default=False),
     held: bool | None = option(
-        "Only tasks that are held, or not: individually, by domain, or with all others.",
+        "Only tasks that are on hold (paused or stopped), alone or with others, or not.",
         "--held/--not-held",
     ),
     limit: Limit = 50,
@@ -155,7 +155,7 @@ def _show_recrawled(done: Changed) -> None:
     say(f"{counted(result.due, 'task')} due now")
     if result.held:
         are = "is" if result.held == 1 else "are"
-        note(f"{result.held} of them {are} held; `forager tasks resume` ends holds.")
+        note(f"{result.held} of them {are} on hold; `forager tasks resume` ends holds.")
     if result.under_way:
         note(f"{counted(result.under_way, 'task')} already in progress.")
 
@@ -194,9 +194,9 @@ def _show_held(done: Changed, state: str) -> None:
         note(f"{counted(held.withdrawn, 'task')} canceled in the workers.")
     holds = [f"all tasks are {held.all_hold}"] if held.all_hold else []
     if held.held_domains:
-        holds.append(f"{counted(held.held_domains, 'domain')} held")
+        holds.append(f"{counted(held.held_domains, 'domain')} on hold")
     if held.held_tasks:
-        holds.append(f"{counted(held.held_tasks, 'task')} held individually")
+        holds.append(f"{counted(held.held_tasks, 'task')} on hold individually")
     if holds:
         note(f"Now: {', '.join(holds)}.")
 

@@ -12,7 +12,7 @@ from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
 
 _MAX_TAGS = 200  # of one heading; what comes after them is read as it is
-_NEAR = 6  # tags before a heading among which the element around it begins
+_NEAR = 8  # tags before a heading among which the element around it begins
 # zero-width characters and soft hyphens, with which themes fill the links of headings
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
@@ -28,7 +28,7 @@ class HeadingText:
     skipped: set[int] = field(default_factory=set)
     permalink: str | None = None  # the target of a link to the heading itself
     inner: str | None = None  # the id of an element in it
-    around: str | None = None  # the target of a link around all of its text
+    around: str | None = None  # the target of a link around all of its text, or to its element
 
     @property
     def anchor(self) -> str | None:
@@ -46,7 +46,7 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
     while index <= end:
         parts.append(tokens.texts[index])
         is_element = index < min(end, start + _MAX_TAGS) and tokens.closing[index] > index
-        if is_element and _read_element(tokens, index, heading, whole):
+        if is_element and _read_element(tokens, start, index, heading, whole):
             index = tokens.closing[index]
         if tokens.tags[index].name in _BREAKS:
             parts.append(" ")
@@ -59,7 +59,7 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
     return heading
 
 
-def _read_element(tokens: Tokens, index: int, heading: HeadingText, whole: str) -> bool:
+def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, whole: str) -> bool:
     """Record the anchors of one element in a heading; return whether it is left out."""
     tag = tokens.tags[index]
     heading.inner = heading.inner or tag.attributes.get("id") or tag.attributes.get("name")
@@ -73,7 +73,10 @@ def _read_element(tokens: Tokens, index: int, heading: HeadingText, whole: str) 
         if is_place:
             heading.permalink = heading.permalink or href[1:]
         return True
-    if is_place and text == whole and _belongs_here(tokens, index, href[1:]):
+    if is_place and (
+        _is_around(tokens, start, href[1:])
+        or (text == whole and _belongs_here(tokens, index, href[1:]))
+    ):
         heading.around = href[1:]
     return False
 
@@ -86,6 +89,14 @@ def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
         return False
     rest = len(whole) - len(text)
     return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
+
+
+def _is_around(tokens: Tokens, start: int, target: str) -> bool:
+    """Whether a link target is the element that begins shortly before the heading and holds it."""
+    return any(
+        tokens.tags[at].attributes.get("id") == target and tokens.closing[at] > start
+        for at in range(max(0, start - _NEAR), start)
+    )
 
 
 def _belongs_here(tokens: Tokens, index: int, target: str) -> bool:

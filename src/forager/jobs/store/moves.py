@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any, LiteralString
 from uuid import UUID
 
+import orjson
 from psycopg.sql import SQL, Literal
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
-from forager.db.rows import RowArrays, Rows, Tuples
+from forager.db.rows import Rows, Tuples
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Transition
 from forager.jobs.store.reads import (
@@ -22,31 +24,12 @@ from forager.jobs.store.reads import (
     RENDERER_IS_THERE,
 )
 
-_NEW = RowArrays(
-    "n", id="uuid", kind="text", payload="jsonb", priority="int", max_retries="int",
-    source_id="text", user_id="uuid", trace="text", delay="float8", host="text",
-)  # fmt: skip
 
-
-async def insert_jobs(
-    connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], *, actor: str
-) -> list[Job]:
+async def insert_jobs(connection: Connection, jobs: list[NewJob], *, actor: str) -> list[Job]:
     """Insert jobs and wake the workers; a source that has an active job is passed over.
 
     A change of a host's region and the insertion of its job wait for each other.
     """
-    if not any(job.host for _, job in jobs):
-        return await _insert(connection, jobs, actor)
-    # One round trip and one transaction, but two statements: one that had to wait for the lock
-    # would continue with its old snapshot.
-    async with connection.pipeline():
-        await connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (REGION_LOCK,))
-        return await _insert(connection, jobs, actor)
-
-
-async def _insert(
-    connection: Connection, jobs: Sequence[tuple[UUID, NewJob]], actor: str
-) -> list[Job]:
     return await Rows(connection, Job).all(
         f"""
         WITH inserted AS (
@@ -55,8 +38,10 @@ async def _insert(
                  host, region)
             SELECT n.id, n.kind, n.payload, n.priority, n.max_retries, n.source_id, n.user_id,
                    n.trace, now() + n.delay * interval '1 second',
-                   n.host, region_of_host(n.host)
-              FROM {_NEW}
+                   n.host, region_of_new_job(n.host, %(region_lock)s)
+              FROM json_to_recordset(%(jobs)s::json)
+                   AS n (id uuid, kind text, payload jsonb, priority int, max_retries int,
+                         source_id text, user_id uuid, trace text, delay float8, host text)
             ON CONFLICT (source_id)
                 WHERE source_id IS NOT NULL AND status IN ('pending', 'processing', 'paused')
                 DO NOTHING
@@ -70,12 +55,10 @@ async def _insert(
         SELECT {COLUMNS} FROM inserted LEFT JOIN woken ON true
         """,
         {
-            **_NEW.values(
-                (job for _, job in jobs),
-                id=[job_id for job_id, _ in jobs],
-                payload=[Jsonb(job.payload) for _, job in jobs],
-            ),
+            # one JSON text is made faster than an array for each column
+            "jobs": orjson.dumps(jobs).decode(),
             "actor": actor,
+            "region_lock": REGION_LOCK,
         },
     )
 
@@ -95,34 +78,19 @@ async def merge_payload(connection: Connection, job_id: UUID, values: dict[str, 
     )
 
 
-async def claim_jobs(
-    connection: Connection,
-    *,
-    worker_id: UUID,
-    kinds: Sequence[str],
-    limit: int,
-    schema: str,
-    stale_after: float,
-    region: str | None = None,
-    renders: bool = False,
-    only: UUID | None = None,
-) -> list[Job]:
-    """Take the next due jobs. A worker of another schema version gets none.
-
-    Jobs that need a browser are left to workers that have one, `auto` crawls only while there are
-    such workers. A worker for `only` one job takes it if no worker renders: the person who waits
-    for it then reads at once what is missing.
-    The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many.
-    """
-    this_one: LiteralString = "AND id = %(only)s" if only else ""
+@cache
+def _claim_statement(limit: int, *, one: bool, renders: bool) -> bytes:
+    """The subquery is a CTE because PostgreSQL may run a joined LIMIT twice and take too many."""
+    this_one: LiteralString = "AND id = %(only)s" if one else ""
     browser: LiteralString = ""
     if not renders:
-        others: LiteralString = f"AND {RENDERER_IS_THERE}" if only else ""
+        others: LiteralString = f"AND {RENDERER_IS_THERE}" if one else ""
         browser = f"AND NOT ({ONLY_FOR_RENDERERS} {others})"
     # The limit is part of the text: as a parameter, a plan for any limit is so much worse than
     # one for this limit that PostgreSQL plans every single claim again (measured: a third slower).
-    statement = SQL(
-        f"""
+    return (
+        SQL(
+            f"""
         WITH next AS MATERIALIZED (
             SELECT id
               FROM crawl_jobs
@@ -151,9 +119,32 @@ async def claim_jobs(
         )
         SELECT {COLUMNS} FROM moved ORDER BY priority DESC, created_at, id
         """
-    ).format(limit=Literal(limit))
+        )
+        .format(limit=Literal(limit))
+        .as_bytes()
+    )
+
+
+async def claim_jobs(
+    connection: Connection,
+    *,
+    worker_id: UUID,
+    kinds: Sequence[str],
+    limit: int,
+    schema: str,
+    stale_after: float,
+    region: str | None = None,
+    renders: bool = False,
+    only: UUID | None = None,
+) -> list[Job]:
+    """Take the next due jobs. A worker of another schema version gets none.
+
+    Jobs that need a browser are left to workers that have one, `auto` crawls only while there are
+    such workers. A worker for `only` one job takes it if no worker renders: the person who waits
+    for it then reads at once what is missing.
+    """
     return await Rows(connection, Job).all(
-        statement,
+        _claim_statement(limit, one=only is not None, renders=renders),
         {
             "kinds": list(kinds),
             "schema": schema,
@@ -164,6 +155,11 @@ async def claim_jobs(
             "actor": f"worker {worker_id}",
         },
     )
+
+
+@cache
+def _values_of(move: Transition) -> dict[str, Any]:
+    return asdict(move) | {"sources": list(move.sources), "finishes": move.finishes}
 
 
 async def apply_move(
@@ -223,9 +219,7 @@ async def apply_move(
         SELECT {COLUMNS} FROM moved LEFT JOIN woken ON true
         """,
         {
-            **asdict(move),
-            "sources": list(move.sources),
-            "finishes": move.finishes,
+            **_values_of(move),
             "id": job_id,
             "lease": lease,
             "delay": delay,

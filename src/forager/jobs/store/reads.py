@@ -44,10 +44,18 @@ async def select_active_job_of_source(connection: Connection, source_id: str) ->
     )
 
 
-async def select_jobs_by_prefix(connection: Connection, low: UUID, high: UUID) -> list[UUID]:
+async def select_jobs_by_prefix(
+    connection: Connection, low: UUID, high: UUID, user_id: UUID | None
+) -> list[UUID]:
     """Up to two ids in a range: enough to know that a shortened id is not unique."""
     return await Values(connection).all(
-        "SELECT id FROM crawl_jobs WHERE id BETWEEN %s AND %s ORDER BY id LIMIT 2", (low, high)
+        """
+        SELECT id FROM crawl_jobs
+         WHERE id BETWEEN %(low)s AND %(high)s
+           AND (%(user_id)s::uuid IS NULL OR user_id = %(user_id)s)
+         ORDER BY id LIMIT 2
+        """,
+        {"low": low, "high": high, "user_id": user_id},
     )
 
 
@@ -238,18 +246,19 @@ def renderer_is_there(role: LiteralString, region: LiteralString = "NULL") -> Li
     """
 
 
-# Whether some pages of an `auto` crawl need a browser: earlier ones gained from it, or were left
-# to workers that have one. OFFSET 0 keeps the planner from reading all lessons at once for a hash
-# table: each claim looks at few jobs.
-MAY_NEED_BROWSER: LiteralString = f"""
-    (crawl_jobs.kind = 'crawl'
-     AND EXISTS (SELECT FROM render_lessons l
-                  WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0)
-     AND {RENDER_MODE} = 'auto')
-"""
 RENDERER_IS_THERE = renderer_is_there("jobs", "crawl_jobs.region")
+# Crawls that render all pages, and `auto` crawls of which some pages need a browser: earlier ones
+# gained from it, or were left to workers that have one. OFFSET 0 keeps the planner from reading all
+# lessons at once for a hash table: each claim looks at few jobs.
 ONLY_FOR_RENDERERS: LiteralString = f"""
-    ({NEEDS_BROWSER} OR ({MAY_NEED_BROWSER} AND {RENDERER_IS_THERE}))
+    (crawl_jobs.kind = 'crawl'
+     AND CASE {RENDER_MODE}
+         WHEN 'always' THEN true
+         WHEN 'auto' THEN {RENDERER_IS_THERE}
+             AND EXISTS (SELECT FROM render_lessons l
+                          WHERE l.source_id = crawl_jobs.source_id AND l.streak >= 0 OFFSET 0)
+         ELSE false
+     END)
 """
 # in reports, a worker that was not seen for longer counts as gone
 SEEN_LATELY = 60.0

@@ -1,0 +1,18 @@
+"""Region of new jobs."""
+
+from __future__ import annotations
+
+from forager.db.schema import run_migration
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    run_migration(__file__, ".sql")
+
+
+def downgrade() -> None:
+    run_migration(__file__, ".down.sql")
