@@ -83,7 +83,7 @@ async def put_off(queue: Queue) -> Job:
         await database.run(
             update_activity, lease, reason=reason, seconds=None, pace=0.0, elapsed=1.0
         )
-    released = await queue.release(lease, reason=reason, delay=600.0)
+    released = await queue.release(lease, reason=reason, delay=630.0)
     assert released is not None
     return released
 
@@ -92,8 +92,9 @@ def test_lists_say_what_a_crawl_waits_for(stage: Callable[[Scene], Job], capsys:
     job = stage(put_off)
     assert run(["jobs", "list"]) == 0
     assert "robots.txt answered 503, next request in 10 min" in capsys.readouterr().out
-    assert run(["jobs", "show", str(job.id)]) == 0
-    assert "robots.txt answered 503, next request in 10 min" in capsys.readouterr().out
+    assert run(["jobs", "show", str(job.id), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["waiting"] == "robots.txt answered 503, next request in 10 min"
 
 
 def test_what_a_job_says_cannot_steer_the_terminal(
