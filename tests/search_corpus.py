@@ -79,7 +79,7 @@ class Corpus:
             new = [line.page for line in listed]
             sections = [new_sections(page) for page in new]
             await words.insert_documents(connection, source_id, number, config, new, sections)
-            await building.list_new_pages(connection, source_id, generation_id, listed)
+            await building.list_pages(connection, source_id, generation_id, listed)
             await connection.execute(
                 "UPDATE generations SET pages = %s WHERE id = %s", (len(listed), generation_id)
             )

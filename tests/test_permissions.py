@@ -96,12 +96,12 @@ class TestBackup:
         assert [path.name for path in shared.iterdir()] == ["notes"]
 
 
-def test_doctor_warns_about_folders_that_others_can_open(settings: Settings) -> None:
+async def test_doctor_warns_about_folders_that_others_can_open(settings: Settings) -> None:
     settings.home.mkdir(parents=True, exist_ok=True)
     settings.home.chmod(0o700)
-    assert check_permissions(settings).level is Level.OK
+    assert (await check_permissions(settings)).level is Level.OK
     settings.home.chmod(0o755)
-    found = check_permissions(settings)
+    found = await check_permissions(settings)
     assert found.level is Level.WARN
     assert f"chmod 700 {settings.home}" in str(found.advice)
     settings.home.chmod(0o700)

@@ -22,7 +22,7 @@ from forager.archive.record import ArchiveError
 from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef
 from forager.archive.storage import Storage
-from forager.cli.system.archive_migrate import route_of
+from forager.cli.system.archive import route_of
 from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.queue import Queue

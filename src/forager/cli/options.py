@@ -52,6 +52,43 @@ def option(help: str, *names: str, default: Any = None, **how: Any) -> Any:
     return typer.Option(default, *names, help=help, **how)
 
 
+def switch(help: str, name: str) -> Any:
+    """Declare an option without a value, which is off by default."""
+    return typer.Option(False, name, help=help)
+
+
+DEFAULT = "default"
+# the value of a setting that was given as `default`
+_REMOVED = object()
+
+
+def setting(help: str, *names: str, parse: Callable[[str], Any] = str, **how: Any) -> Any:
+    """Declare an option of `changes_of` that sets a value; `default` removes the value."""
+
+    def parsed(text: str) -> Any:
+        return _REMOVED if text == DEFAULT else parse(text)
+
+    return typer.Option(None, *names, help=help, parser=parsed, **how)
+
+
+def number(flag: str, kind: Callable[[str], float]) -> Callable[[str], float]:
+    """A parser of numbers for `setting`."""
+
+    def parse(text: str) -> float:
+        try:
+            return kind(text)
+        except ValueError:
+            raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None
+
+    return parse
+
+
+def changes_of(group: Any) -> dict[str, Any]:
+    """The given options of a group by name; None for values to be removed."""
+    given = {each.name: getattr(group, each.name) for each in fields(group)}
+    return {n: None if v is _REMOVED else v for n, v in given.items() if v is not None}
+
+
 def argument(help: str, *, default: Any = None, **how: Any) -> Any:
     """Declare an optional argument as the default of a parameter."""
     return typer.Argument(default, help=help, **how)
@@ -160,6 +197,12 @@ class Flags:
             return self.settings.log_level.lower() == "debug"
         level = self.given.get("log_level") or os.environ.get("FORAGER_LOG_LEVEL", "")
         return str(level).lower() == "debug"
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the value of an option is not its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def flags_of(context: typer.Context) -> Flags:

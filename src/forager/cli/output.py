@@ -150,6 +150,11 @@ def _members(value: Any) -> dict[str, Any]:
     return members
 
 
+def fields_of(value: Any, *names: str) -> dict[str, Any]:
+    """Some attributes of a value, for a JSON document."""
+    return {name: getattr(value, name) for name in names}
+
+
 def show_page(items: Sequence[Any], next_cursor: object | None) -> None:
     """Print one page of a list as JSON."""
     cursor = None if next_cursor is None else str(next_cursor)
@@ -192,16 +197,30 @@ def say(text: str, style: str = "") -> None:
     console().print(clean(text), style=style or None, soft_wrap=True)
 
 
-def show_facts(facts: Mapping[str, Any], style: str = "bold") -> None:
+def show_facts(facts: Mapping[str, Any]) -> None:
     """Print names and values, one per line; empty values are left out."""
-    rows = [(name, value) for name, value in facts.items() if value not in (None, "")]
-    show_table({"": {"style": style}, " ": {}}, rows)
+    rows = [
+        (name, long_time(value) if isinstance(value, datetime) else value)
+        for name, value in facts.items()
+        if value not in (None, "")
+    ]
+    show_table({"": {"style": "bold"}, " ": {"no_wrap": False}}, rows)
 
 
 def show_rows(columns: Columns, items: Iterable[Any]) -> None:
-    """Print one row per item, with times shortened and texts on one line."""
-    readers = [attrgetter(each) if isinstance(each, str) else each for each in columns.values()]
-    show_table(", ".join(columns), [[_shown(read(item)) for read in readers] for item in items])
+    """Print one row per item, with times shortened and texts on one line.
+
+    A column whose heading ends with `?` is left out if all its cells are empty.
+    """
+    listed = list(items)
+    cells = {heading: _cells_of(column, listed) for heading, column in columns.items()}
+    used = {each.rstrip("?"): cells[each] for each in cells if each[-1:] != "?" or any(cells[each])}
+    show_table(", ".join(used), list(zip(*used.values(), strict=True)))
+
+
+def _cells_of(column: str | Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    read = attrgetter(column) if isinstance(column, str) else column
+    return [_shown(read(item)) for item in items]
 
 
 def _shown(value: Any) -> Any:
@@ -281,6 +300,10 @@ def open_output(path: str, *, force: bool) -> AbstractContextManager[BinaryIO]:
     if path == STDOUT:
         return nullcontext(sys.stdout.buffer)
     return whole_file(Path(path), overwrite=force)
+
+
+def note_written(what: str, path: str) -> None:
+    note(f"{what} written to {'standard output' if path == STDOUT else path}.")
 
 
 def read_input(path: Path, limit: int) -> bytes:

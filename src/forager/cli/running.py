@@ -13,15 +13,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from forager.cli.failures import FAILED, INTERRUPTED, TERMINATED, USAGE, Declined, print_error
-from forager.cli.options import AsJson, flags_of, grouped, with_signature
-from forager.cli.output import Columns, note, say, show_json, show_list, show_rows
+from forager.cli.options import AsJson, flags_of, grouped, is_given, with_signature
+from forager.cli.output import (
+    Columns,
+    Listing,
+    Steps,
+    note,
+    say,
+    show_json,
+    show_list,
+    show_rows,
+    silence_stdout,
+)
 from forager.errors import ForagerError, InvalidInput
 
 if TYPE_CHECKING:
+    from forager.archive.storage import Storage
     from forager.db.database import Database
     from forager.fetch.domains.service import Domains
     from forager.fetch.proxies.service import Proxies
     from forager.jobs.queue import Queue
+    from forager.processes.started import StartedProcess
     from forager.settings import Settings
     from forager.tasks.service import Tasks
     from forager.webhooks.service import Webhooks
@@ -38,6 +50,9 @@ class CommandContext:
 
     database: Database
     settings: Settings
+    as_json: bool = False
+    # of a crawl in the foreground
+    spare_runner: StartedProcess | None = None
 
     @property
     def queue(self) -> Queue:
@@ -73,9 +88,24 @@ class CommandContext:
 
         return Webhooks(self.database, Vault(self.settings))
 
+    @property
+    def archive(self) -> Storage:
+        from forager.archive.options import archive_options
+
+        return archive_options(self.settings).open()
+
+    def steps(self, what: str, total: int | None = None) -> Steps:
+        """A progress bar, unless a program reads the output."""
+        return Steps(what, total, shown=not self.as_json)
+
 
 Ask = Callable[..., Awaitable[Any]]
 Command = Callable[..., None]
+
+
+def runs(ask: Ask) -> Command:
+    """Turn a coroutine that prints its result, and has no --json, into a command."""
+    return _command(ask, lambda _context, _answer: None, has_json=False)
 
 
 def answers(
@@ -84,16 +114,17 @@ def answers(
     none: str | None = None,
     document: Callable[[Any], Any] | None = None,
     then: Callable[[Any], None] | None = None,
+    succeeded: Callable[[Any], object] | None = None,
 ) -> Callable[[Ask], Command]:
     """Turn a coroutine into a command that prints its result as JSON or with `show`.
 
     `show` is the columns of a table, prints the answer itself, or returns its text; `none` is
     printed for an empty answer. `document` turns the answer into the JSON document. `then` gets
-    the answer after it is printed, to exit with another code.
+    the answer after it is printed. Unless the answer `succeeded`, the command fails.
     """
 
-    def print_answer(answer: Any, as_json: bool) -> None:
-        if as_json:
+    def print_answer(context: typer.Context, answer: Any) -> None:
+        if context.params["as_json"]:
             show_json(answer if document is None else document(answer))
         elif none is not None and not answer:
             note(none)
@@ -103,61 +134,71 @@ def answers(
             say(text)
         if then is not None:
             then(answer)
+        if succeeded is not None and not succeeded(answer):
+            raise typer.Exit(FAILED)
 
-    return _printed(print_answer)
+    return lambda ask: _command(ask, print_answer)
 
 
 def lists(
     show: Columns | Callable[[Sequence[Any]], None],
     *,
     none: str | None = None,
+    no_match: str | None = None,
     document: Callable[[Any], Any] | None = None,
 ) -> Callable[[Ask], Command]:
-    """Turn a coroutine that returns one page of a list into a command; see `show_list`."""
-    return _printed(
-        lambda page, as_json: show_list(page, as_json, show, none=none, document=document)
-    )
+    """Turn a coroutine that returns one page of a list into a command; see `show_list`.
+
+    `no_match` is printed for an empty list if options restrict it.
+    """
+
+    def print_page(context: typer.Context, page: Listing[Any]) -> None:
+        text = no_match if no_match and _is_restricted(context) else none
+        show_list(page, context.params["as_json"], show, none=text, document=document)
+
+    return lambda ask: _command(ask, print_page)
 
 
-def _printed(print_answer: Callable[[Any, bool], None]) -> Callable[[Ask], Command]:
-    def decorate(ask: Ask) -> Command:
-        _, *own = inspect.signature(ask, eval_str=True).parameters.values()
+def _is_restricted(context: typer.Context) -> bool:
+    given = {name for name in context.params if is_given(context, name)}
+    return bool(given - {"limit", "cursor", "as_json"})
 
-        def run(context: typer.Context, as_json: bool, **given: Any) -> None:
-            answer = with_services(context, lambda here: ask(here, **given))
-            print_answer(answer, as_json)
 
-        kind = inspect.Parameter.KEYWORD_ONLY
-        context = inspect.Parameter("context", kind, annotation=typer.Context)
-        as_json = inspect.Parameter("as_json", kind, annotation=AsJson, default=False)
-        return grouped(with_signature(run, ask, [context, *own, as_json]))
+def _command(
+    ask: Ask, print_answer: Callable[[typer.Context, Any], None], *, has_json: bool = True
+) -> Command:
+    _, *own = inspect.signature(ask, eval_str=True).parameters.values()
 
-    return decorate
+    def run(context: typer.Context, as_json: bool = False, **given: Any) -> None:
+        try:
+            answer = with_services(context, lambda here: ask(here, **given), as_json=as_json)
+        except BrokenPipeError:
+            return silence_stdout()
+        return print_answer(context, answer)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    context = inspect.Parameter("context", kind, annotation=typer.Context)
+    as_json = inspect.Parameter("as_json", kind, annotation=AsJson, default=False)
+    return grouped(with_signature(run, ask, [context, *own, *([as_json] if has_json else [])]))
 
 
 def with_services(
-    context: typer.Context, ask: Callable[[CommandContext], Awaitable[Answer]]
+    context: typer.Context,
+    ask: Callable[[CommandContext], Awaitable[Answer]],
+    *,
+    as_json: bool = False,
 ) -> Answer:
     """Return the result of `ask` on the configured database and the services on it."""
     from forager.db.database import open_database
 
-    settings = flags_of(context).load()
+    flags = flags_of(context)
+    settings = flags.load()
 
     async def answer() -> Answer:
         async with open_database(settings, name="forager cli") as database:
-            return await ask(CommandContext(database, settings))
+            return await ask(CommandContext(database, settings, as_json, flags.spare_runner))
 
     return asyncio.run(answer())
-
-
-def fail_unless(is_good: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Exit with the code of failed work unless the answer is good."""
-
-    def check(answer: Any) -> None:
-        if not is_good(answer):
-            raise typer.Exit(FAILED)
-
-    return check
 
 
 class StoppedAtOnce(ForagerError):

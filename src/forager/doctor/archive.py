@@ -15,9 +15,9 @@ from forager.archive.options import archive_options
 from forager.archive.storage import Storage, local_folder
 from forager.db.database import Database
 from forager.doctor import store
-from forager.doctor.check import Check, fail, failed_with, ok, warn
+from forager.doctor.check import Verdict, check, fail, warn
 from forager.doctor.machine import LITTLE_SPACE, NO_SPACE, gigabytes, nearest_folder
-from forager.errors import ForagerError, NotFound
+from forager.errors import NotFound
 from forager.images.files import FOLDER, ImageFiles, image_path, open_image_files
 from forager.settings import Settings
 from forager.settings.values import masked_url
@@ -26,40 +26,35 @@ SAMPLE = 50
 NAMED = 3
 
 
-def check_archive_space(settings: Settings) -> Check:
-    try:
-        folder = archive_folder(settings)
-    except ForagerError as error:
-        return failed_with("archive space", error)
+@check("archive space", "A full disk stops every commit; no data is lost, but all work stops.")
+def check_archive_space(settings: Settings) -> Verdict:
+    folder = archive_folder(settings)
     if folder is None:
-        return ok("archive space", "in a bucket")
+        return "in a bucket"
     free = shutil.disk_usage(nearest_folder(folder)).free
     finding = f"{gigabytes(free)} free at {folder}"
     if free < NO_SPACE:
-        return fail("archive space", finding, "Free some space, or forager archive prune.")
+        return fail(finding, "Free some space, or forager archive prune.")
     if free < LITTLE_SPACE:
         advice = "Set archive_max_mb or archive_max_age_days, or free some space soon."
-        return warn("archive space", finding, advice)
-    return ok("archive space", finding)
+        return warn(finding, advice)
+    return finding
 
 
-async def check_archive(database: Database, settings: Settings) -> Check:
+@check("archive", "Missing responses can be neither replayed nor exported.")
+async def check_archive(database: Database, settings: Settings) -> Verdict:
     """A sample: all of it is what `forager archive verify` reads."""
     async with database.connection() as connection:
         number = await store.count_segments(connection)
         names = await store.select_segment_sample(connection, SAMPLE)
-    try:
-        absent = await _absent(database, archive_options(settings).open(), names)
-    except ForagerError as error:
-        return failed_with("archive", error)
+    absent = await _absent(database, archive_options(settings).open(), names)
     if absent:
         return fail(
-            "archive",
             f"{len(absent)} of {len(names)} segments that were looked for are not there:"
             f" {', '.join(absent[:NAMED])}",
             "Restore them from a backup, then run forager archive verify.",
         )
-    return ok("archive", f"{number} segments; the {len(names)} looked for are there")
+    return f"{number} segments; the {len(names)} looked for are there"
 
 
 async def _absent(database: Database, storage: Storage, names: list[str]) -> list[str]:
@@ -83,15 +78,13 @@ BUCKET_LIMIT = 20.0
 OTHER_PLACE = "Make it writable, or set archive_url to another place."
 
 
-async def check_storage(settings: Settings) -> Check:
-    try:
-        folder = archive_folder(settings)
-        if folder is not None:
-            return _check_folders(folder)
-        place = masked_url(str(archive_options(settings).place))
-        return await _check_bucket(place, open_image_files(settings))
-    except ForagerError as error:
-        return failed_with("storage", error)
+@check("storage", "A page is committed only after its response is in the archive.")
+async def check_storage(settings: Settings) -> Verdict:
+    folder = archive_folder(settings)
+    if folder is not None:
+        return _check_folders(folder)
+    place = masked_url(str(archive_options(settings).place))
+    return await _check_bucket(place, open_image_files(settings))
 
 
 def archive_folder(settings: Settings) -> Path | None:
@@ -99,7 +92,7 @@ def archive_folder(settings: Settings) -> Path | None:
     return local_folder(archive_options(settings).place)
 
 
-def _check_folders(archive: Path) -> Check:
+def _check_folders(archive: Path) -> Verdict:
     """Folders that are not there yet are not made by looking."""
     for folder in (archive, archive / FOLDER):
         try:
@@ -107,28 +100,26 @@ def _check_folders(archive: Path) -> Check:
             with tempfile.TemporaryFile(dir=nearest_folder(folder)):
                 pass
         except OSError as error:
-            return fail("storage", f"{folder} cannot be written: {error.strerror}", OTHER_PLACE)
-    return ok("storage", f"pages and images can be written to {archive}")
+            return fail(f"{folder} cannot be written: {error.strerror}", OTHER_PLACE)
+    return f"pages and images can be written to {archive}"
 
 
-async def _check_bucket(name: str, files: ImageFiles) -> Check:
+async def _check_bucket(name: str, files: ImageFiles) -> Verdict:
     path = image_path(os.urandom(32), "bin")
     try:
         async with asyncio.timeout(BUCKET_LIMIT):
             await files.write(path, b"doctor")
             await files.delete(path)
     except TimeoutError:
-        return fail("storage", f"{name} does not answer within {BUCKET_LIMIT:g} s", OTHER_PLACE)
-    return ok("storage", f"pages and images can be written to {name}")
+        return fail(f"{name} does not answer within {BUCKET_LIMIT:g} s", OTHER_PLACE)
+    return f"pages and images can be written to {name}"
 
 
-async def check_clickhouse(_database: Database, settings: Settings) -> Check:
+@check("clickhouse", "Queries are answered from the data on the server, without newer rows.")
+async def check_clickhouse(_database: Database, settings: Settings) -> Verdict:
     assert settings.clickhouse_url is not None
-    try:
-        async with connected(settings.clickhouse_url) as server:
-            until = await complete_until(server)
-    except ForagerError as error:
-        return failed_with("clickhouse", error)
+    async with connected(settings.clickhouse_url) as server:
+        until = await complete_until(server)
     if until is None:
-        return warn("clickhouse", "nothing was loaded yet", "Run forager analytics sync.")
-    return ok("clickhouse", f"loaded, with everything before {until:%Y-%m-%d %H:%M} UTC")
+        return warn("nothing was loaded yet", "Run forager analytics sync.")
+    return f"loaded, with everything before {until:%Y-%m-%d %H:%M} UTC"

@@ -1,11 +1,16 @@
-"""One finding of the doctor."""
+"""Checks of the doctor and their findings."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
+from typing import ParamSpec
 
-from forager.errors import ForagerError
+from forager.errors import DatabaseUnavailable, ForagerError
+
+Arguments = ParamSpec("Arguments")
 
 
 class Level(StrEnum):
@@ -25,66 +30,60 @@ class Check:
     why: str | None = None
 
 
-def ok(name: str, finding: str) -> Check:
-    return Check(name, Level.OK, finding)
+@dataclass(frozen=True, slots=True)
+class Problem:
+    level: Level
+    finding: str
+    advice: str | None
 
 
-def warn(name: str, finding: str, advice: str) -> Check:
-    return Check(name, Level.WARN, finding, advice, REASONS[name])
+def warn(finding: str, advice: str) -> Problem:
+    return Problem(Level.WARN, finding, advice)
 
 
-def fail(name: str, finding: str, advice: str | None = None) -> Check:
-    return Check(name, Level.FAIL, finding, advice, REASONS[name])
+def fail(finding: str, advice: str | None = None) -> Problem:
+    return Problem(Level.FAIL, finding, advice)
 
 
-def failed_with(name: str, error: ForagerError) -> Check:
-    """An error as a finding."""
-    return fail(name, error.message, None if error.hint is None else str(error.hint))
+def failed_with(error: ForagerError) -> Problem:
+    return fail(error.message, None if error.hint is None else str(error.hint))
 
 
-REASONS = {
-    "settings": "An invalid setting does not have the intended effect.",
-    "python": "An older Python cannot run this code.",
-    "versions": "Workers of different versions write different things.",
-    "home": "The embedded database, the archive and the key of secrets live there.",
-    "permissions": "Pages, prices and stored secrets must be readable by their owner only.",
-    "space": "A full disk stops every commit; no data is lost, but all work stops.",
-    "open files": "Every connection is an open file: requests would fail at random.",
-    "memory": "A machine without memory kills runners, and each kill costs a retry.",
-    "browser": "Pages that need JavaScript are stored without their content.",
-    "storage": "A page is committed only after its response is in the archive.",
-    "archive space": "A full disk stops every commit; no data is lost, but all work stops.",
-    "server": "All state is kept in this database.",
-    "database": "All state is kept in this database.",
-    "connection": "All state is kept in this database.",
-    "pool": "A statement that never ends occupies one of the few sessions of the pool.",
-    "schema": "Workers with another schema version claim no work.",
-    "clock": "Decisions use the database's clock, but logs and pages use this one.",
-    "wake-ups": "Without them, work starts at the next poll, up to a second later.",
-    "connections": "When none is left, workers and API are refused and wait.",
-    "vacuum": "Dead rows slow down every claim and every commit.",
-    "transactions": "Rows that an open transaction may see cannot be vacuumed, in any table.",
-    "workers": "Without a worker nothing is fetched.",
-    "services": "A failing or stuck service does not do its work: scheduling, delivery, clean-up.",
-    "stale jobs": "They wait until another worker takes them over.",
-    "stuck jobs": "A job that commits nothing holds its place and its source.",
-    "waiting jobs": "They were requested, and no worker runs them.",
-    "tasks": "Products become stale: their prices may be outdated.",
-    "regions": "Workers of other regions do not process this work.",
-    "rendering": "Pages that need a browser are not visited.",
-    "search": "Without the configured search engine, PostgreSQL answers searches, more slowly.",
-    "clickhouse": "Queries are answered from the data on the server, without newer rows.",
-    "domain alarms": "Results of a domain that suddenly answers with wrong pages are withheld.",
-    "bypassed parsers": "Pages of a parser that keeps breaking are read generically.",
-    "success rates": "Fewer pages of a domain give good products; its shop may have changed.",
-    "dead letters": "They are retried only by hand.",
-    "broker": "Workers get no tasks through it; the tasks wait in PostgreSQL.",
-    "proxies": "Fewer proxies mean fewer requests, and more load on the others.",
-    "webhooks": "Messages wait, and are given up after three days.",
-    "parsers": "Pages of that shop are parsed generically, or not at all.",
-    "archive": "Missing responses can be neither replayed nor exported.",
-    "keys": "An unused key is an unnecessary risk.",
-    "exposure": "Keys and pages cross the network unencrypted.",
-    "traces": "Traces are configured, but not sent.",
-    "job": "If a small job does not run, no other job will.",
-}
+# the finding of a check that has found no problem is its text
+Verdict = str | Problem
+
+
+class check:  # noqa: N801 - a decorator
+    """Declare a check with its name, and why a problem that it finds matters.
+
+    An error that it raises is its finding, unless the database is unavailable: that ends the
+    examination.
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+
+    def found(self, verdict: Verdict) -> Check:
+        if isinstance(verdict, str):
+            return Check(self.name, Level.OK, verdict)
+        return Check(self.name, verdict.level, verdict.finding, verdict.advice, self.why)
+
+    def __call__(
+        self, examine: Callable[Arguments, Verdict | Awaitable[Verdict]]
+    ) -> Callable[Arguments, Awaitable[Check]]:
+        @wraps(examine)
+        async def checked(*args: Arguments.args, **options: Arguments.kwargs) -> Check:
+            try:
+                verdict = examine(*args, **options)
+                return self.found(verdict if isinstance(verdict, Verdict) else await verdict)
+            except DatabaseUnavailable:
+                raise
+            except ForagerError as error:
+                return self.found(failed_with(error))
+
+        return checked
+
+
+SETTINGS = check("settings", "An invalid setting does not have the intended effect.")
+DATABASE = check("database", "All state is kept in this database.")

@@ -9,16 +9,8 @@ from uuid import UUID
 
 from forager.db.database import Database, Server, open_database, reach_server
 from forager.db.schema import SCHEMA_VERSION
-from forager.doctor import machine, server, work
-from forager.doctor.archive import (
-    check_archive,
-    check_archive_space,
-    check_clickhouse,
-    check_storage,
-)
-from forager.doctor.check import Check, Level, fail, failed_with, ok
-from forager.doctor.machine import check_machine
-from forager.doctor.server import check_broker, check_browser, check_search
+from forager.doctor import archive, machine, server, work
+from forager.doctor.check import DATABASE, Check, Level, Verdict, check, fail, failed_with
 from forager.errors import ForagerError
 from forager.jobs.job import Job, NewJob
 from forager.jobs.kinds import load_kinds
@@ -39,14 +31,9 @@ async def examine(
         report(check)
         return check.level
 
-    for check in check_machine(settings):
-        note(check)
-    note(await check_browser(settings))
-    note(await check_storage(settings))
-    note(check_archive_space(settings))
-    note(machine.check_exposure(settings))
-    note(machine.check_traces(settings))
-    if note(server.check_server(settings)) is not Level.FAIL:
+    for examine_part in FIRST_CHECKS:
+        note(await examine_part(settings))
+    if note(await server.check_server(settings)) is not Level.FAIL:
         try:
             # held to the end, so that an embedded server is started once
             with reach_server(settings) as reached:
@@ -54,7 +41,7 @@ async def examine(
                 if watch is not None and not any(c.level is Level.FAIL for c in checks):
                     note(await run_trial(settings, watch))
         except ForagerError as error:
-            note(failed_with("database", error))
+            note(DATABASE.found(failed_with(error)))
     return checks
 
 
@@ -71,10 +58,23 @@ async def _examine_database(
         checks = [*SERVER_CHECKS]
         if version.finding == SCHEMA_VERSION:
             checks += _work_checks(settings)
-        for check in checks:
-            note(await check(database, settings))
+        for examine_part in checks:
+            note(await examine_part(database, settings))
 
 
+FIRST_CHECKS = (
+    machine.check_python,
+    machine.check_home,
+    machine.check_permissions,
+    machine.check_space,
+    machine.check_open_files,
+    machine.check_memory,
+    server.check_browser,
+    archive.check_storage,
+    archive.check_archive_space,
+    machine.check_exposure,
+    machine.check_traces,
+)
 DatabaseCheck = Callable[[Database, Settings], Awaitable[Check]]
 
 SERVER_CHECKS: tuple[DatabaseCheck, ...] = (
@@ -98,11 +98,11 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     yield work.check_regions
     yield work.check_renderers
     if settings.dispatch is Dispatch.CELERY:
-        yield check_broker
+        yield server.check_broker
     if settings.search is Search.OPENSEARCH:
-        yield check_search
+        yield server.check_search
     if settings.clickhouse_url is not None:
-        yield check_clickhouse
+        yield archive.check_clickhouse
     yield work.check_dead_letters
     yield work.check_alarms
     yield work.check_bypassed
@@ -110,7 +110,7 @@ def _work_checks(settings: Settings) -> Iterator[DatabaseCheck]:
     yield work.check_proxies
     yield work.check_webhooks
     yield work.check_parsers
-    yield check_archive
+    yield archive.check_archive
     yield machine.check_keys
 
 
@@ -122,7 +122,8 @@ TRIAL_LIMIT = 60.0
 Watch = Callable[[Job], None]
 
 
-async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LIMIT) -> Check:
+@check("job", "If a small job does not run, no other job will.")
+async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LIMIT) -> Verdict:
     """Run a selftest job to its end; `watch` sees it whenever it was looked at."""
     load_kinds(settings.job_modules)
     started = time.perf_counter()
@@ -133,7 +134,11 @@ async def run_trial(settings: Settings, watch: Watch, *, limit: float = TRIAL_LI
         job = (await queue.enqueue(new, actor="doctor")).job
         supervisor = Supervisor(database, settings, only=job.id)
         job = await _run_to_end(supervisor, queue, job, watch, limit)
-    return _judge(job, time.perf_counter() - started)
+    if job.status is Status.COMPLETED:
+        seconds = time.perf_counter() - started
+        return f"ran through queue, supervisor and runner in {seconds:.1f} s"
+    reason = job.error_message or job.stop_reason or "no reason given"
+    return fail(f"{job.status}: {reason}", f"See forager jobs show {job.id}")
 
 
 async def _run_to_end(
@@ -163,10 +168,3 @@ async def _follow(queue: Queue, job_id: UUID, watch: Watch) -> Job:
         if job.status in FINISHED:
             return job
         await asyncio.sleep(LOOK_INTERVAL)
-
-
-def _judge(job: Job, seconds: float) -> Check:
-    if job.status is Status.COMPLETED:
-        return ok("job", f"ran through queue, supervisor and runner in {seconds:.1f} s")
-    reason = job.error_message or job.stop_reason or "no reason given"
-    return fail("job", f"{job.status}: {reason}", f"See forager jobs show {job.id}")

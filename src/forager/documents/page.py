@@ -172,19 +172,21 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPage:
-    """A page with its document: an existing one by its id, or a new one."""
+    """A page with a document, and the set of its links."""
 
     page: NewPage
     link_set: bytes | None
-    document_id: int | None = None
 
 
 @dataclass(slots=True)
 class Plan:
-    """The rows of one commit. `copied` pages answered 304 or failed: the base's row is copied."""
+    """The rows of one commit: `new` documents are written, and pages with documents are listed.
 
-    new: list[ManifestPage] = field(default_factory=list)
-    reused: list[ManifestPage] = field(default_factory=list)
+    `copied` pages answered 304 or failed: the base's row is copied.
+    """
+
+    new: list[NewPage] = field(default_factory=list)
+    listed: list[ManifestPage] = field(default_factory=list)
     copied: list[NewPage] = field(default_factory=list)
     link_sets: dict[bytes, bytes] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
@@ -214,7 +216,7 @@ def _copy(plan: Plan, page: NewPage, before: PreviousPage | None) -> None:
 def _place(
     plan: Plan, page: NewPage, document: IndexedDocument, before: PreviousPage | None
 ) -> None:
-    links = _link_set(plan, page, before)
+    plan.listed.append(ManifestPage(page, _link_set(plan, page, before)))
     same_content = before is not None and before.content_hash == document.content_hash
     if before is None:
         plan.counts.added += 1
@@ -222,10 +224,8 @@ def _place(
         plan.counts.unchanged += 1
     else:
         plan.counts.changed += 1
-    if before and same_content and before.extractor_version == document.extractor_version:
-        plan.reused.append(ManifestPage(page, links, before.document_id))
-    else:
-        plan.new.append(ManifestPage(page, links))
+    if not (before and same_content and before.extractor_version == document.extractor_version):
+        plan.new.append(page)
 
 
 def _link_set(plan: Plan, page: NewPage, before: PreviousPage | None) -> bytes | None:

@@ -115,31 +115,25 @@ class GenerationWriter:
 
     async def write(self, connection: Connection, plan: Plan) -> None:
         """Write a batch inside its commit. Fetches nothing, so it can be part of a pipeline."""
-        await self._write_documents(connection, plan)
+        if plan.new:
+            await self._insert(connection, plan.new)
         if plan.link_sets:
             await building.insert_link_sets(connection, self.source_id, plan.link_sets)
-        if plan.new:
-            await building.list_new_pages(connection, self.source_id, self.generation_id, plan.new)
-        if plan.reused:
-            await building.list_reused_pages(connection, self.generation_id, plan.reused)
+        if plan.listed:
+            await building.list_pages(connection, self.source_id, self.generation_id, plan.listed)
         if plan.copied:
             await self._copy(connection, plan.copied)
         if plan.counts.pages:
             await building.add_counts(connection, self.generation_id, plan.counts)
 
-    async def _write_documents(self, connection: Connection, plan: Plan) -> None:
-        if not plan.new:
-            return
+    async def _insert(self, connection: Connection, pages: Sequence[NewPage]) -> None:
         assert self._config is not None
         if self._sets_config:
             # with every batch: whether an earlier one was committed is not known here
             await building.set_config(connection, self.source_id, self._config)
-        await self._insert(connection, self._config, [page.page for page in plan.new])
-
-    async def _insert(self, connection: Connection, config: str, pages: Sequence[NewPage]) -> None:
         sections = [new_sections(page) for page in pages]
         await words.insert_documents(
-            connection, self.source_id, self._source_number, config, pages, sections
+            connection, self.source_id, self._source_number, self._config, pages, sections
         )
 
     async def sample(self, limit: int) -> list[SampledPage]:
@@ -158,11 +152,10 @@ class GenerationWriter:
         await building.set_repeated(connection, self.source_id, self.repeated)
         if not reread:
             return
-        assert self._config is not None
         pages = [
             NewPage(url=page.url, key=page.key, document=document) for page, document in reread
         ]
-        await self._insert(connection, self._config, pages)
+        await self._insert(connection, pages)
         await building.relist_pages(connection, self.source_id, self.generation_id, pages)
         await building.add_counts(
             connection, self.generation_id, await self._recount(connection, reread)

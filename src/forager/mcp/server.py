@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from inspect import signature
 from typing import Any
 from urllib.parse import quote, unquote
@@ -53,7 +54,7 @@ PROMPT = types.Prompt(
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpec:
+class Tool:
     """A tool and what clients may know about its effects."""
 
     run: Callable[..., Awaitable[str]]
@@ -63,66 +64,60 @@ class ToolSpec:
     quotes: bool = True
 
     @property
-    def description(self) -> str:
-        return f"{self.run.__doc__ or ''}\n{UNTRUSTED if self.quotes else ''}".strip()
-
-    @property
-    def annotations(self) -> types.ToolAnnotations:
-        return types.ToolAnnotations(
-            title=self.title,
-            read_only_hint=not self.writes,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=self.writes,
-        )
-
-
-TOOLS = (
-    ToolSpec(tools.search_docs, "Search documentation"),
-    ToolSpec(tools.read_page, "Read a page"),
-    ToolSpec(tools.read_section, "Read a section"),
-    ToolSpec(tools.list_sources, "List sources", quotes=False),
-    ToolSpec(tools.source_changes, "Show changes of a source"),
-    ToolSpec(tools.explain_url, "Explain a URL"),
-    ToolSpec(tools.crawl_site, "Crawl a site", writes=True, quotes=False),
-    ToolSpec(tools.job_status, "Show a crawl's progress", quotes=False),
-    ToolSpec(tools.search_products, "Search products"),
-    ToolSpec(tools.product_history, "Show a price history", quotes=False),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class BoundTool:
-    """A tool with the model that checks its arguments."""
-
-    spec: ToolSpec
-    arguments: FuncMetadata
-    schema: dict[str, Any]
-
-    @classmethod
-    def of(cls, spec: ToolSpec) -> BoundTool:
-        arguments = func_metadata(spec.run, skip_names=["call"], structured_output=False)
-        schema = arguments.arg_model.model_json_schema() | {"additionalProperties": False}
-        for described in (schema, *schema["properties"].values()):
-            described.pop("title", None)  # the name again, for which every client would pay
-        return cls(spec, arguments, schema)
+    def name(self) -> str:
+        return self.run.__name__
 
     def described(self) -> types.Tool:
         return types.Tool(
-            name=self.spec.run.__name__,
-            title=self.spec.title,
-            description=self.spec.description,
-            input_schema=self.schema,
-            annotations=self.spec.annotations,
+            name=self.name,
+            title=self.title,
+            description=f"{self.run.__doc__ or ''}\n{UNTRUSTED if self.quotes else ''}".strip(),
+            input_schema=_schema_of(self),
+            annotations=types.ToolAnnotations(
+                title=self.title,
+                read_only_hint=not self.writes,
+                destructive_hint=False,
+                idempotent_hint=True,
+                open_world_hint=self.writes,
+            ),
         )
 
-    async def run(self, call: Call, given: dict[str, Any]) -> str:
-        if unknown := sorted(set(given) - set(self.schema["properties"])):
-            known = ", ".join(self.schema["properties"])
+    async def call(self, call: Call, given: dict[str, Any]) -> str:
+        known = _schema_of(self)["properties"]
+        if unknown := sorted(set(given) - set(known)):
             raise MCPError(
-                types.INVALID_PARAMS, f"unknown argument {unknown[0]!r}; there are: {known}"
+                types.INVALID_PARAMS,
+                f"unknown argument {unknown[0]!r}; there are: {', '.join(known)}",
             )
-        return await self.spec.run(call=call, **self.arguments.validate_arguments(given))
+        return await self.run(call=call, **_arguments_of(self).validate_arguments(given))
+
+
+@cache
+def _arguments_of(tool: Tool) -> FuncMetadata:
+    return func_metadata(tool.run, skip_names=["call"], structured_output=False)
+
+
+@cache
+def _schema_of(tool: Tool) -> dict[str, Any]:
+    arguments = _arguments_of(tool).arg_model.model_json_schema()
+    schema = arguments | {"additionalProperties": False}
+    for described in (schema, *schema["properties"].values()):
+        described.pop("title", None)  # the name again, for which every client would pay
+    return schema
+
+
+TOOLS = (
+    Tool(tools.search_docs, "Search documentation"),
+    Tool(tools.read_page, "Read a page"),
+    Tool(tools.read_section, "Read a section"),
+    Tool(tools.list_sources, "List sources", quotes=False),
+    Tool(tools.source_changes, "Show changes of a source"),
+    Tool(tools.explain_url, "Explain a URL"),
+    Tool(tools.crawl_site, "Crawl a site", writes=True, quotes=False),
+    Tool(tools.job_status, "Show a crawl's progress", quotes=False),
+    Tool(tools.search_products, "Search products"),
+    Tool(tools.product_history, "Show a price history", quotes=False),
+)
 
 
 class ForagerServer:
@@ -130,8 +125,7 @@ class ForagerServer:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        specs = [spec for spec in TOOLS if not (spec.writes and host.read_only)]
-        self._tools = {spec.run.__name__: BoundTool.of(spec) for spec in specs}
+        self._tools = {tool.name: tool for tool in TOOLS if not (tool.writes and host.read_only)}
 
     def build(self) -> Server[Any]:
         return Server(
@@ -156,7 +150,7 @@ class ForagerServer:
 
     def _schema_of(self, name: str) -> dict[str, Any] | None:
         tool = self._tools.get(name)
-        return None if tool is None else tool.schema
+        return None if tool is None else _schema_of(tool)
 
     async def _list_tools(self, _context: Context, _: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool.described() for tool in self._tools.values()])
@@ -168,7 +162,7 @@ class ForagerServer:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}")
         try:
-            return _answer(await tool.run(self._call(context), params.arguments or {}))
+            return _answer(await tool.call(self._call(context), params.arguments or {}))
         except ForagerError as error:
             return _answer(_words(error), failed=True)
         except ValidationError as error:
@@ -276,7 +270,7 @@ def _words(error: ForagerError) -> str:
 
 def _show(part: Action | Option) -> str:
     if isinstance(part, Option):
-        is_known = any(part.name in signature(spec.run).parameters for spec in TOOLS)
+        is_known = any(part.name in signature(tool.run).parameters for tool in TOOLS)
         return f"`{part.name}`" if is_known else f"`{as_command(part)}` on the command line"
     tool = TOOL_OF_COMMAND.get(part.name)
     return as_command(part) if tool is None else f"`{tool}`"

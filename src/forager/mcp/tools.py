@@ -183,9 +183,7 @@ async def list_sources(call: Call, limit: Limit = 50, cursor: Cursor = None) -> 
     page = await sources.list_sources(
         call.services.database, user_id=call.caller.sees_only, cursor=cursor, limit=limit
     )
-    lines = [views.source_line(source) for source in page.items]
-    if page.next_cursor:
-        lines.append(f'More: list_sources(cursor="{page.next_cursor}")')
+    lines = [*map(views.source_line, page.items), *_more(page.next_cursor)]
     return "\n".join(lines) or "There are no sources yet; crawl_site adds one."
 
 
@@ -315,9 +313,7 @@ async def search_products(
     )
     lines = [fenced("\n".join(map(views.product_line, page.items)))] if page.items else []
     lines += [page.note] if page.note else []
-    if page.next_cursor:
-        lines.append(f'More: the same call with cursor="{page.next_cursor}"')
-    return "\n".join(lines) or "No products found."
+    return "\n".join([*lines, *_more(page.next_cursor)]) or "No products found."
 
 
 async def product_history(
@@ -331,13 +327,15 @@ async def product_history(
     page = await price_history(
         call.services.database, product, since=since, cursor=cursor, limit=limit
     )
-    lines = [views.price_line(entry) for entry in page.items]
-    if page.next_cursor:
-        lines.append(f'More: the same call with cursor="{page.next_cursor}"')
+    lines = [*map(views.price_line, page.items), *_more(page.next_cursor)]
     return "\n".join(lines) or "No price was recorded."
 
 
 # --- shared ------------------------------------------------------------------------------------
+
+
+def _more(cursor: str | None) -> list[str]:
+    return [f'More: the same call with cursor="{cursor}"'] if cursor else []
 
 
 def _labeled(source: str | None, version: str | None) -> str | None:

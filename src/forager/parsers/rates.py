@@ -33,17 +33,8 @@ LEAST_EARLIER = 20
 
 async def count_parses(connection: Connection, counts: Sequence[ParseCount]) -> None:
     """Count the outcomes of a batch, in the transaction that writes its products."""
-    if summed := _summed(counts):
-        await store.add_counts(connection, summed)
-
-
-def _summed(counts: Iterable[ParseCount]) -> list[ParseCount]:
-    sums: dict[tuple[int, str, str, str], tuple[int, int]] = {}
-    for count in counts:
-        key = (count.domain_id, count.parser, count.version, count.role)
-        pages, good = sums.get(key, (0, 0))
-        sums[key] = (pages + count.pages, good + count.good)
-    return [ParseCount(*key, *numbers) for key, numbers in sums.items()]
+    if counts:
+        await store.add_counts(connection, counts)
 
 
 async def check_rates(

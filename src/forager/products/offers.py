@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
-from forager.extract.product.record import Availability
+from forager.extract.product.record import GONE
 from forager.extract.product.wording import gtin_of
 from forager.hints import Hint, action
 from forager.products.lookup import find_product
@@ -19,7 +19,6 @@ from forager.products.store import lists
 from forager.products.store import offers as store
 
 MAX_OFFERS = 200
-_UNAVAILABLE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def _cheapest(products: Iterable[ListedProduct]) -> dict[str | None, Decimal]:
     """The lowest price by currency, preferably of offers that can be bought."""
     cheapest: dict[str | None, Decimal] = {}
     priced = [each for each in products if each.price is not None]
-    available = [each for each in priced if each.availability not in _UNAVAILABLE]
+    available = [each for each in priced if each.availability not in GONE]
     for product in available or priced:
         assert product.price is not None
         known = cheapest.get(product.currency, product.price)
@@ -107,6 +106,6 @@ def _offer(
 
 
 def _rank(offer: ShopOffer) -> tuple[bool, bool, str, Decimal, int]:
-    unavailable = offer.availability in _UNAVAILABLE
+    unavailable = offer.availability in GONE
     price = offer.price or Decimal(0)
     return (offer.price is None, unavailable, offer.currency or "", price, offer.product_id)

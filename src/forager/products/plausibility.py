@@ -20,7 +20,7 @@ from enum import StrEnum
 from typing import Any
 
 from forager.extract.product.price import plain
-from forager.extract.product.record import Availability
+from forager.extract.product.record import GONE
 from forager.products.validation import Held, Problem, Severity
 
 # a larger change must be seen twice before it is accepted
@@ -32,8 +32,6 @@ _MANY_NINES = Decimal("99999")
 _ABSURD_NINES = Decimal(9_999_999)
 # of stored values of variants that wait for confirmation
 _HELD_LENGTH = 1_000
-# with these a price may disappear
-_GONE = frozenset([Availability.OUT_OF_STOCK, Availability.DISCONTINUED])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def _doubt(seen: Offer, known: Offer) -> Problem | None:
 
 
 def _doubt_absence(seen: Offer, known: Offer) -> Problem | None:
-    if known.price is None or seen.availability in _GONE:
+    if known.price is None or seen.availability in GONE:
         return None
     message = f"the price was {plain(known.price)}, and the page shows none now"
     return Problem("price", "vanished", message, Severity.DOUBT)

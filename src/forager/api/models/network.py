@@ -144,7 +144,7 @@ class SeveralDomains(DomainSettings):
 
 
 class Alarm(View):
-    """A domain whose results are held because they look wrong."""
+    """A domain whose results are withheld because they look wrong."""
 
     domain: str
     reason: str
@@ -154,7 +154,7 @@ class Alarm(View):
 class AlarmOrder(Order):
     model_config = example(decision="accept")
 
-    decision: Decision = Field(description="Accept or discard the held results.")
+    decision: Decision = Field(description="Accept or discard the withheld results.")
 
 
 class ResolvedAlarm(View):

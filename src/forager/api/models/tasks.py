@@ -80,7 +80,7 @@ class Task(View, row=task.Task, hidden=("domain_id",)):
     domain_hold: Hold | None = Field(description="The hold on its domain.")
     all_hold: Hold | None = Field(description="The hold on all tasks.")
     domain_alarm: str | None = Field(
-        description="Why results of its domain are held: `gone`, `blocked` or `same_page`."
+        description="Why results of its domain are withheld: `gone`, `blocked` or `same_page`."
     )
     held_by: str | None = Field(description="Holds that keep it from running, the widest first.")
     failed_visits: int = Field(description="Visits in a row whose last retry failed.")
@@ -254,7 +254,7 @@ class RecrawlResult(View):
 
 
 class HoldResult(View, row=holds.Held):
-    """What a hold, or its end, has changed, and what is held now in all."""
+    """What a hold, or its end, has changed, and what is on hold now in all."""
 
     withdrawn: int = Field(description="Canceled in the workers.")
     not_found: NotFoundIds = Field(default_factory=list)

@@ -84,7 +84,7 @@ async def set_domains(
 async def list_domain_alarms(
     here: Here, caller: Operator, limit: Limit = 100, cursor: Offset = 0
 ) -> Listed[views.Alarm]:
-    """List domains whose results are held because they look wrong."""
+    """List domains whose results are withheld because they look wrong."""
     return listed(cut(await list_alarms(here.database), cursor, limit), views.Alarm.of)
 
 
@@ -92,7 +92,7 @@ async def list_domain_alarms(
 async def resolve_alarm(
     host: Host, order: views.AlarmOrder, here: Here, caller: Operator
 ) -> views.ResolvedAlarm:
-    """Accept or discard the held results of a domain."""
+    """Accept or discard the withheld results of a domain."""
     return views.ResolvedAlarm(tasks=await decide_alarm(here.database, host, order.decision))
 
 

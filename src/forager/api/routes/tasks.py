@@ -90,7 +90,7 @@ async def list_tasks(
     due: Annotated[bool, Query(description="Only due tasks.")] = False,
     held: Annotated[
         bool | None,
-        Query(description="Only tasks that are held, or not, individually or as part of a group."),
+        Query(description="Only tasks on hold, or not, individually or as part of a group."),
     ] = None,
     limit: Limit = 50,
     cursor: Cursor = None,

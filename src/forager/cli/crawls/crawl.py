@@ -16,9 +16,9 @@ import typer
 from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
-from forager.cli.options import AsJson, JobId, flags_of, option
+from forager.cli.options import AsJson, JobId, flags_of, option, switch
 from forager.cli.output import note, say, show_json, show_table
-from forager.cli.running import StoppedAtOnce, with_services
+from forager.cli.running import CommandContext, StoppedAtOnce, with_services
 from forager.demo import PORT
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from forager.crawl.foreground import Foreground
     from forager.crawl.options import CrawlOptions
     from forager.crawl.report import CrawlReport
-    from forager.db.database import Database
     from forager.jobs.job import Job
-    from forager.processes.started import StartedProcess
+    from forager.jobs.queue import Queue
     from forager.settings import Settings
 
 
@@ -56,10 +55,8 @@ def _crawl(
     ),
     source: str | None = option("Name of the source.", show_default="the host"),
     priority: int = option("Higher runs first.", default=0),
-    detach: bool = option("Enqueue the crawl for a worker and exit.", "--detach", default=False),
-    dry_run: bool = option(
-        "List the first URLs and what robots.txt says, and exit.", "--dry-run", default=False
-    ),
+    detach: bool = switch("Enqueue the crawl for a worker and exit.", "--detach"),
+    dry_run: bool = switch("List the first URLs and what robots.txt says, and exit.", "--dry-run"),
     as_json: AsJson = False,
     options: dict[str, Any],
 ) -> None:
@@ -74,17 +71,12 @@ def _crawl(
     checked = checked_options({**given, "urls": starts})
     if dry_run:
         return _show_preview(context, checked, as_json=as_json)
-    flags = flags_of(context)
-    running = crawl_in_foreground(
-        flags.load(),
-        checked,
-        source=source,
-        priority=priority,
-        detach=detach,
+    code = with_services(
+        context,
+        lambda here: _start(here, checked, source=source, priority=priority, detach=detach),
         as_json=as_json,
-        spare=flags.spare_runner,
     )
-    raise typer.Exit(asyncio.run(running))
+    raise typer.Exit(code)
 
 
 def _template_options(context: typer.Context, name: str | None) -> dict[str, Any]:
@@ -143,45 +135,43 @@ def _as_flag(option: re.Match[str]) -> str:
 
 def resume(context: typer.Context, job: JobId, as_json: AsJson = False) -> None:
     """Resume a paused crawl in the foreground, from its last commit."""
-    flags = flags_of(context)
-    resuming = _resume(flags.load(), job, as_json=as_json, spare=flags.spare_runner)
-    raise typer.Exit(asyncio.run(resuming))
+    raise typer.Exit(with_services(context, lambda here: _resume(here, job), as_json=as_json))
 
 
-async def crawl_in_foreground(
-    settings: Settings,
+async def _start(
+    here: CommandContext,
     options: CrawlOptions,
     *,
     source: str | None,
-    priority: int,
+    priority: int = 0,
     detach: bool = False,
-    as_json: bool,
-    spare: StartedProcess | None,
 ) -> int:
     """Enqueue a crawl and watch it to its end; return the exit code."""
     from forager.crawl.report import crawl_report
     from forager.crawl.service import request_crawl
-    from forager.db.database import open_database
-    from forager.jobs.kinds import load_kinds
     from forager.jobs.lifecycle import Status
+
+    queue = _queue(here)
+    enqueued = await request_crawl(
+        queue, options, source=source, priority=priority, max_retries=here.settings.max_retries
+    )
+    job = enqueued.job
+    if not enqueued.created:
+        _note_active(job, detach=detach)
+    if not detach:
+        return await _watch(here, job.id)
+    show_summary(await crawl_report(here.database, queue, job.id), as_json=here.as_json)
+    if not here.as_json and job.status is Status.PENDING:
+        say(f"a worker will run it: forager worker · forager jobs show {job.id}")
+    return OK
+
+
+def _queue(here: CommandContext) -> Queue:
+    from forager.jobs.kinds import load_kinds
     from forager.jobs.queue import Queue
 
-    async with open_database(settings, name="forager crawl") as database:
-        load_kinds(settings.job_modules)
-        queue = Queue(database, settings)
-        enqueued = await request_crawl(
-            queue, options, source=source, priority=priority, max_retries=settings.max_retries
-        )
-        job = enqueued.job
-        if not enqueued.created:
-            _note_active(job, detach=detach)
-        if detach:
-            report = await crawl_report(database, queue, job.id)
-            show_summary(report, as_json=as_json)
-            if not as_json and job.status is Status.PENDING:
-                say(f"a worker will run it: forager worker · forager jobs show {job.id}")
-            return OK
-        return await _watch(database, settings, job.id, as_json=as_json, spare=spare)
+    load_kinds(here.settings.job_modules)
+    return Queue(here.database, here.settings)
 
 
 def _note_active(job: Job, *, detach: bool) -> None:
@@ -201,50 +191,36 @@ def _note_active(job: Job, *, detach: bool) -> None:
         )
 
 
-async def _resume(
-    settings: Settings, text: str, *, as_json: bool, spare: StartedProcess | None
-) -> int:
-    from forager.db.database import open_database
-    from forager.jobs.kinds import load_kinds
+async def _resume(here: CommandContext, text: str) -> int:
     from forager.jobs.lifecycle import Status
-    from forager.jobs.queue import Queue
 
-    async with open_database(settings, name="forager resume") as database:
-        load_kinds(settings.job_modules)
-        queue = Queue(database, settings)
-        job_id = await queue.resolve(text)
-        job = await queue.get(job_id)
-        if job.status is Status.FAILED:
-            await queue.retry(job_id)
-        elif job.status not in (Status.PENDING, Status.PROCESSING):
-            await queue.resume(job_id)
-        return await _watch(database, settings, job_id, as_json=as_json, spare=spare)
+    queue = _queue(here)
+    job_id = await queue.resolve(text)
+    job = await queue.get(job_id)
+    if job.status is Status.FAILED:
+        await queue.retry(job_id)
+    elif job.status not in (Status.PENDING, Status.PROCESSING):
+        await queue.resume(job_id)
+    return await _watch(here, job_id)
 
 
-async def _watch(
-    database: Database,
-    settings: Settings,
-    job_id: UUID,
-    *,
-    as_json: bool,
-    spare: StartedProcess | None,
-) -> int:
+async def _watch(here: CommandContext, job_id: UUID) -> int:
     from forager.cli.crawls.crawl_progress import CrawlProgress
     from forager.crawl.foreground import Foreground
 
-    await _note_region(database, settings, job_id)
-    settings = _with_readable_logs(settings)
+    await _note_region(here, job_id)
+    settings, spare = _with_readable_logs(here.settings), here.spare_runner
     at_once = False
     with CrawlProgress(None if spare is None else spare.log_pipe) as progress:
-        foreground = Foreground(database, settings, job_id, progress.show, spare)
+        foreground = Foreground(here.database, settings, job_id, progress.show, spare)
         running = asyncio.ensure_future(foreground.run())
         _pause_on_interrupt(foreground, progress, running)
         try:
             report = await running
         except asyncio.CancelledError:
             at_once = True
-            report = await _final_report(database, settings, job_id)
-    show_summary(report, as_json=as_json, interrupted=at_once)
+            report = await _final_report(here, job_id)
+    show_summary(report, as_json=here.as_json, interrupted=at_once)
     return INTERRUPTED if at_once else _exit_code(report)
 
 
@@ -257,25 +233,22 @@ def _with_readable_logs(settings: Settings) -> Settings:
     return settings.model_copy(update={"log_format": LogFormat.CONSOLE})
 
 
-async def _note_region(database: Database, settings: Settings, job_id: UUID) -> None:
+async def _note_region(here: CommandContext, job_id: UUID) -> None:
     """Say that a worker in another region must run the crawl, if its domain is assigned there."""
-    from forager.jobs.queue import Queue
-
-    region = (await Queue(database, settings).get(job_id)).region
-    if region not in (None, settings.region):
+    region = (await here.queue.get(job_id)).region
+    if region not in (None, here.settings.region):
         note(
             f"its domain is assigned to the region {region}, so a worker there must run it"
             f" (forager worker --region {region})"
         )
 
 
-async def _final_report(database: Database, settings: Settings, job_id: UUID) -> CrawlReport:
+async def _final_report(here: CommandContext, job_id: UUID) -> CrawlReport:
     from forager.crawl.report import crawl_report
-    from forager.jobs.queue import Queue
 
     try:
         async with asyncio.timeout(REPORT_SECONDS):
-            return await crawl_report(database, Queue(database, settings), job_id)
+            return await crawl_report(here.database, here.queue, job_id)
     except (ForagerError, TimeoutError):
         raise StoppedAtOnce(
             f"Stopped immediately; the status of job {job_id} is unknown.",
@@ -331,7 +304,7 @@ EXAMPLE = "ledger balance"
 
 def demo(
     context: typer.Context,
-    serve: bool = option("Only serve the site, until Ctrl-C.", "--serve", default=False),
+    serve: bool = switch("Only serve the site, until Ctrl-C.", "--serve"),
     port: int = option(
         "Port on loopback; a free one if it is taken.", default=PORT, min=0, max=65535
     ),
@@ -341,34 +314,26 @@ def demo(
     from forager.crawl.options import crawl_options
     from forager.demo.server import demo_site
 
-    flags = flags_of(context)
-    settings = flags.load()
+    flags_of(context).load()
     with demo_site(port) as url:
         note(f"serving the bundled site at {url}")
         if serve:
             asyncio.run(asyncio.Event().wait())
             return
         options = crawl_options({"urls": [url], "allow_private": True})
-        code = asyncio.run(
-            crawl_in_foreground(
-                settings,
-                options,
-                source=SOURCE,
-                priority=0,
-                as_json=as_json,
-                spare=flags.spare_runner,
-            )
+        code = with_services(
+            context, lambda here: _start(here, options, source=SOURCE), as_json=as_json
         )
     if code == OK and not as_json:
-        _show_search(settings)
+        _show_search(context)
     raise typer.Exit(code)
 
 
-def _show_search(settings: Settings) -> None:
+def _show_search(context: typer.Context) -> None:
     """Search the crawled pages."""
     from forager.cli.crawls.search import find, show_hits
     from forager.documents.search import SearchRequest
 
     say(f'\n$ forager search "{EXAMPLE}" --source {SOURCE}', "bold")
     request = SearchRequest(query=EXAMPLE, source=SOURCE, limit=3)
-    show_hits(asyncio.run(find(settings, request)))
+    show_hits(with_services(context, lambda here: find(here, request)))

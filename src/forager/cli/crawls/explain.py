@@ -7,17 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from forager.archive.options import archive_options
 from forager.cli.crawls.crawl import checked_options
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.crawls.parse import show_removed
-from forager.cli.options import AsJson, grouped, option
-from forager.cli.output import counted, say, short_time, show_json, write
+from forager.cli.options import AsJson, grouped, option, switch
+from forager.cli.output import counted, fields_of, say, short_time, show_json, write
 from forager.cli.running import CommandContext, answers, with_services
 from forager.crawl.explain import explanation
 from forager.crawl.explain.explanation import Explanation
 from forager.crawl.explain.probe import Probe, probe
-from forager.jobs.queue import Queue
 
 
 @grouped
@@ -25,10 +23,8 @@ def fetch(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="URL to fetch.")],
     request: RequestOptions,
-    body: bool = option("Print the body and nothing else.", "--body", default=False),
-    render: bool = option(
-        "Render the page in a browser, and show that page.", "--render", default=False
-    ),
+    body: bool = switch("Print the body and nothing else.", "--body"),
+    render: bool = switch("Render the page in a browser, and show that page.", "--render"),
     screenshot: Path | None = option(
         "Write a picture of the rendered page to this file (PNG).", dir_okay=False
     ),
@@ -60,12 +56,10 @@ def _as_json(result: Probe) -> dict[str, Any]:
         "url": response.url,
         "status": response.status,
         "problem": result.problem,
-        "redirects": [{"url": hop.url, "status": hop.status} for hop in result.hops],
+        "redirects": [fields_of(hop, "url", "status") for hop in result.hops],
         "robots": result.robots,
         "headers": [list(pair) for pair in response.headers.items()],
-        "timing": response.timing,
-        "peer": response.peer,
-        "http_version": response.http_version,
+        **fields_of(response, "timing", "peer", "http_version"),
         "size": len(response.body),
         "wire_size": response.wire_size,
     }
@@ -81,17 +75,11 @@ def _as_json(result: Probe) -> dict[str, Any]:
         }
     if facts is not None:
         answer["page"] = {
-            "kind": facts.kind,
-            "encoding": facts.encoding,
-            "title": facts.title,
-            "language": facts.language,
-            "canonical": facts.canonical,
+            **fields_of(facts, "kind", "encoding", "title", "language", "canonical"),
             "noindex": facts.directives.noindex,
             "nofollow": facts.directives.nofollow,
             "links": len(facts.outlinks.links),
-            "needs_javascript": facts.needs_javascript,
-            "soft_error": facts.soft_error,
-            "truncated": facts.truncated,
+            **fields_of(facts, "needs_javascript", "soft_error", "truncated"),
         }
     return answer
 
@@ -161,10 +149,10 @@ async def explain(
     job: str | None = option("Job to look in.", show_default="the latest job with this URL"),
 ) -> object:
     """Show the outcome of a URL, and whether it would be fetched now; nothing is fetched."""
-    queue = Queue(here.database, here.settings)
-    job_id = await queue.resolve(job) if job else None
-    archive = archive_options(here.settings).open()
-    return await explanation.explain(here.database, queue, url, job_id=job_id, archive=archive)
+    job_id = await here.queue.resolve(job) if job else None
+    return await explanation.explain(
+        here.database, here.queue, url, job_id=job_id, archive=here.archive
+    )
 
 
 def _show_outcome(explanation: Explanation) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,21 +9,20 @@ from uuid import UUID
 
 import typer
 
-from forager.archive.options import archive_options
 from forager.archive.reader import warc_codec
 from forager.archive.record import Codec
 from forager.cli.failures import FAILED, print_error
-from forager.cli.options import Force, option
+from forager.cli.options import Force, option, switch
 from forager.cli.output import (
     STDOUT,
     Steps,
     counted,
     note,
+    note_written,
     open_output,
     refuse_terminal,
-    silence_stdout,
 )
-from forager.cli.running import CommandContext, with_services
+from forager.cli.running import CommandContext, runs
 from forager.crawl.export import Export, export_job, export_size
 from forager.crawl.options import ExportFormat
 from forager.crawl.settlement import Outcome
@@ -60,8 +58,9 @@ class Format(StrEnum):
 PAGE_FORMATS = (Format.MARKDOWN, Format.LLMS, Format.LLMS_FULL)
 
 
-def export(
-    context: typer.Context,
+@runs
+async def export(
+    here: CommandContext,
     job: Annotated[
         str,
         typer.Argument(
@@ -79,10 +78,8 @@ def export(
         metavar="FILE",
     ),
     outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
-    body: bool = option(
-        "Add each response body as the server sent it, such as HTML (jsonl, parquet).",
-        "--body",
-        default=False,
+    body: bool = switch(
+        "Add each response body as the server sent it, such as HTML (jsonl, parquet).", "--body"
     ),
     generation: int | None = option(
         "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
@@ -100,42 +97,37 @@ def export(
             raise InvalidInput(
                 "--body is for jsonl and parquet; --outcome is for jsonl, parquet and warc"
             )
-        write = _page_writer(job, PageFormat(format_), output, generation, force=force)
+        written = await _write_pages(here, job, PageFormat(format_), output, generation, force)
     elif generation is not None:
         raise InvalidInput("--generation is for markdown, llms and llms-full")
     else:
-        write = _job_writer(job, ExportFormat(format_), output, outcome, body, force=force)
-    try:
-        written = with_services(context, write)
-    except BrokenPipeError:
-        return silence_stdout()
-    return note(f"{written} written to {'standard output' if output == STDOUT else output}.")
+        order = _job_export(ExportFormat(format_), output, outcome, body)
+        written = await _write_job(here, job, order, output, force)
+    note_written(written, output)
 
 
-Writer = Callable[[CommandContext], Awaitable[str]]
-
-
-def _page_writer(
-    name: str, format_: PageFormat, output: str, number: int | None, *, force: bool
-) -> Writer:
-    async def write(here: CommandContext) -> str:
-        export = await pages_of(here.database, here.settings, name, number)
-        pages = export.pages
-        with Steps("exporting", pages) as steps:
-            is_folder = output != STDOUT and not output.endswith(".jsonl")
-            if format_ is PageFormat.MARKDOWN and is_folder:
-                pages = await export_folder(
-                    here.database, export, Path(output), replace=force, progress=steps.advance
-                )
-                return counted(pages, "page")
-            with open_output(output, force=force) as file:
-                async for part in export_parts(here.database, export, format_):
-                    file.write(part)
-                    steps.advance(1)
-                file.flush()
-        return counted(pages, "page")
-
-    return write
+async def _write_pages(
+    here: CommandContext,
+    name: str,
+    format_: PageFormat,
+    output: str,
+    number: int | None,
+    force: bool,
+) -> str:
+    export = await pages_of(here.database, here.settings, name, number)
+    is_folder = output != STDOUT and not output.endswith(".jsonl")
+    with Steps("exporting", export.pages) as steps:
+        if format_ is PageFormat.MARKDOWN and is_folder:
+            pages = await export_folder(
+                here.database, export, Path(output), replace=force, progress=steps.advance
+            )
+            return counted(pages, "page")
+        with open_output(output, force=force) as file:
+            async for part in export_parts(here.database, export, format_):
+                file.write(part)
+                steps.advance(1)
+            file.flush()
+    return counted(export.pages, "page")
 
 
 async def pages_of(
@@ -160,7 +152,7 @@ async def pages_of(
 
 async def _job_of(here: CommandContext, name: str) -> UUID:
     try:
-        return await Queue(here.database, here.settings).resolve(name)
+        return await here.queue.resolve(name)
     except (InvalidInput, NotFound):
         if await find_source(here.database, name) is None:
             raise
@@ -174,39 +166,32 @@ async def _job_of(here: CommandContext, name: str) -> UUID:
     )
 
 
-def _job_writer(
-    job: str,
-    format_: ExportFormat,
-    output: str,
-    outcome: list[Outcome] | None,
-    body: bool,
-    *,
-    force: bool,
-) -> Writer:
+def _job_export(
+    format_: ExportFormat, output: str, outcome: list[Outcome] | None, body: bool
+) -> Export:
     if body and format_ is ExportFormat.WARC:
         raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
     if format_ is not ExportFormat.JSONL:
         refuse_terminal(output, f"a {format_.value} file")
     is_file = format_ is ExportFormat.WARC and output != STDOUT
     codec = warc_codec(Path(output).name) if is_file else Codec.GZIP
-    order = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body, codec=codec)
+    return Export(format=format_, outcomes=tuple(outcome or Outcome), body=body, codec=codec)
 
-    async def write(here: CommandContext) -> str:
-        queue = Queue(here.database, here.settings)
-        job_id = await _job_of(here, job)
-        if (await queue.get(job_id)).status not in FINISHED:
-            note("The job is not finished: only URLs that are settled now are exported.")
-        storage = archive_options(here.settings).open()
-        total = await export_size(here.database, job_id, order)
-        with open_output(output, force=force) as file, Steps("exporting", total) as steps:
-            done = await export_job(here.database, storage, job_id, order, file, steps.advance)
-        if done.missed:
-            print_error(
-                f"{counted(done.missed, 'response')} could not be read from the archive",
-                "`forager archive verify` shows what is wrong.",
-            )
-            note(f"{counted(done.written, 'record')} written.")
-            raise typer.Exit(FAILED)
-        return counted(done.written, "record")
 
-    return write
+async def _write_job(
+    here: CommandContext, name: str, order: Export, output: str, force: bool
+) -> str:
+    job_id = await _job_of(here, name)
+    if (await here.queue.get(job_id)).status not in FINISHED:
+        note("The job is not finished: only URLs that are settled now are exported.")
+    total = await export_size(here.database, job_id, order)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        done = await export_job(here.database, here.archive, job_id, order, file, steps.advance)
+    if done.missed:
+        print_error(
+            f"{counted(done.missed, 'response')} could not be read from the archive",
+            "`forager archive verify` shows what is wrong.",
+        )
+        note(f"{counted(done.written, 'record')} written.")
+        raise typer.Exit(FAILED)
+    return counted(done.written, "record")

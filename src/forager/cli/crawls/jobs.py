@@ -13,20 +13,20 @@ import typer
 
 from forager.cli import output
 from forager.cli.failures import OK, print_error
-from forager.cli.options import AsJson, Cursor, JobId, JobIds, Limit, Reason, Yes, option
-from forager.cli.output import Columns, counted, distance, duration, long_time, note, on_one_line
-from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.cli.options import Cursor, JobId, JobIds, Limit, Reason, Yes, option, switch
+from forager.cli.output import Columns, counted, distance, duration, on_one_line
+from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.crawl.settlement import Outcome, UrlSort
 from forager.db.cursor import Page
 from forager.errors import ForagerError
 from forager.hints import Hint
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import FINISHED, Status
-from forager.jobs.queue import Queue
 
 if TYPE_CHECKING:
     from forager.crawl.report import CrawlReport
     from forager.crawl.settlement import SettledUrl
+    from forager.jobs.queue import Queue
     from forager.jobs.workers import JobReport
 
 app = typer.Typer(help="List, pause, resume, cancel and retry jobs.", no_args_is_help=True)
@@ -46,16 +46,66 @@ def _status(job: Job) -> tuple[str, str]:
     return job.shown_status, STYLES[job.shown_status]
 
 
-def _note(job: Job, wait: str | None) -> str:
-    retried = ""
-    if job.status not in FINISHED and job.retry_count:
-        retried = f"retry {job.retry_count} of {job.max_retries}: "
-    text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
-    return on_one_line("; ".join(filter(None, (retried + text, wait))))
+@dataclass(frozen=True, slots=True)
+class _ListedJob:
+    job: Job
+    # what an active crawl waits for: a host, its robots.txt or a retry, but not a worker
+    wait: str | None
+
+    @property
+    def note(self) -> str:
+        job, retried = self.job, ""
+        if job.status not in FINISHED and job.retry_count:
+            retried = f"retry {job.retry_count} of {job.max_retries}: "
+        text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
+        return "; ".join(filter(None, (retried + text, self.wait)))
+
+
+_COLUMNS: Columns = {
+    "ID": "job.id",
+    "STATUS": lambda listed: _status(listed.job),
+    "KIND": "job.kind",
+    "DONE>": lambda listed: f"{listed.job.progress_percentage} %",
+    "CREATED": "job.created_at",
+    # terminals are narrow
+    "SOURCE…?": "job.source_id",
+    "NOTE…?": "note",
+}
+_EVENT_COLUMNS: Columns = {
+    "TIME": "at",
+    "EVENT": "move",
+    "STATUS": lambda event: (event.to_status, STYLES[event.to_status]),
+    "LEASE>": "lease",
+    "ACTOR": "actor",
+    "REASON~": "reason",
+}
+
+
+@app.command("list")
+@lists(
+    _COLUMNS,
+    none="There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.",
+    no_match="No jobs match. `forager jobs work` counts jobs by state.",
+    document=lambda listed: listed.job,
+)
+async def list_jobs(
+    here: CommandContext,
+    status: list[Status] | None = option("Only jobs in this state (repeatable)."),
+    kind: str | None = option("Only jobs of this kind."),
+    source: str | None = option("Only jobs of this source."),
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List jobs, newest first."""
+    page = await here.queue.list_jobs(
+        statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
+    )
+    waits = await _waits(here, page.items)
+    jobs = [_ListedJob(job, waits.get(job.id)) for job in page.items]
+    return Page(jobs, page.next_cursor)
 
 
 async def _waits(here: CommandContext, jobs: Sequence[Job]) -> dict[UUID, str]:
-    """What active crawls wait for: a host, its robots.txt or a retry, but not for a worker."""
     active = [job.id for job in jobs if job.status in (Status.PENDING, Status.PROCESSING)]
     if not active:
         return {}
@@ -69,64 +119,8 @@ async def _waits(here: CommandContext, jobs: Sequence[Job]) -> dict[UUID, str]:
     }
 
 
-_COLUMNS: Columns = {
-    "ID": "id",
-    "STATUS": _status,
-    "KIND": "kind",
-    "DONE>": lambda job: f"{job.progress_percentage} %",
-    "CREATED": "created_at",
-    "SOURCE…": lambda job: job.source_id or "",
-}
-_EVENT_COLUMNS: Columns = {
-    "TIME": "at",
-    "EVENT": "move",
-    "STATUS": lambda event: (event.to_status, STYLES[event.to_status]),
-    "LEASE>": "lease",
-    "ACTOR": "actor",
-    "REASON~": "reason",
-}
-
-
-@app.command("list")
-def list_jobs(
-    context: typer.Context,
-    status: list[Status] | None = option("Only jobs in this state (repeatable)."),
-    kind: str | None = option("Only jobs of this kind."),
-    source: str | None = option("Only jobs of this source."),
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List jobs, newest first."""
-
-    async def listed(here: CommandContext) -> tuple[Page[Job], dict[UUID, str]]:
-        page = await here.queue.list_jobs(
-            statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
-        )
-        return page, {} if as_json else await _waits(here, page.items)
-
-    page, waits = with_services(context, listed)
-    if as_json:
-        return output.show_page(page.items, page.next_cursor)
-    columns: Columns = {**_COLUMNS, "NOTE…": lambda job: _note(job, waits.get(job.id))}
-    # terminals are narrow: columns without a value are left out
-    used = {
-        heading: column
-        for heading, column in columns.items()
-        if isinstance(column, str) or any(column(job) for job in page.items)
-    }
-    if page.items:
-        output.show_rows(used, page.items)
-    elif status or kind or source:
-        note("No jobs match. `forager jobs work` counts jobs by state.")
-    else:
-        note("There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.")
-    return output.note_more(page.next_cursor)
-
-
 def _show_report(reports: tuple[JobReport, CrawlReport]) -> None:
-    facts = _facts(*reports)
-    output.show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, list(facts.items()))
+    output.show_facts(_facts(*reports))
     output.say("\nLast events", style="bold")
     output.show_rows(_EVENT_COLUMNS, reports[0].last_events)
 
@@ -145,10 +139,9 @@ async def show(here: CommandContext, job_id: JobId) -> object:
     from forager.crawl.report import crawl_report
     from forager.jobs.workers import job_report
 
-    queue = Queue(here.database, here.settings)
-    found = await queue.resolve(job_id)
-    report = await job_report(here.database, queue, found)
-    return report, await crawl_report(here.database, queue, found)
+    found = await here.queue.resolve(job_id)
+    report = await job_report(here.database, here.queue, found)
+    return report, await crawl_report(here.database, here.queue, found)
 
 
 def _pace(crawl: CrawlReport) -> str | None:
@@ -160,7 +153,7 @@ def _pace(crawl: CrawlReport) -> str | None:
 
 def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
     job = report.job
-    facts = {
+    return {
         "id": job.id,
         "status": _status(job),
         "kind": job.kind,
@@ -175,17 +168,16 @@ def _facts(report: JobReport, crawl: CrawlReport) -> dict[str, Any]:
         "retries": f"{job.retry_count} of {job.max_retries}",
         "error": (job.error_message, "red") if job.error_message else None,
         "stop reason": job.stop_reason,
-        "created": long_time(job.created_at),
-        "runs after": long_time(job.run_after) if job.status is Status.PENDING else None,
-        "first started": long_time(job.started_at),
-        "last heartbeat": long_time(job.last_heartbeat),
-        "finished": long_time(job.completed_at),
+        "created": job.created_at,
+        "runs after": job.run_after if job.status is Status.PENDING else None,
+        "first started": job.started_at,
+        "last heartbeat": job.last_heartbeat,
+        "finished": job.completed_at,
         "lease": job.lease,
         "worker": job.worker_id,
         "owner": job.user_id,
         "checkpoint": json.dumps(report.checkpoint) if report.checkpoint else None,
     }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
 
 
 @app.command()
@@ -245,10 +237,10 @@ class Moved:
     """The result for one given ID: the job after the move, or the error."""
 
     asked: str
-    job: Job | None
-    error: str | None
-    hint: str | Hint | None
-    exit_code: int
+    job: Job | None = None
+    error: str | None = None
+    hint: str | Hint | None = None
+    exit_code: int = OK
 
 
 def _show_moved(results: Sequence[Moved]) -> None:
@@ -261,8 +253,7 @@ def _exit_with_worst(results: Sequence[Moved]) -> None:
     for result in results:
         if result.error is not None:
             print_error(result.error, result.hint)
-    worst = max(result.exit_code for result in results)
-    if worst != OK:
+    if worst := max(result.exit_code for result in results):
         raise typer.Exit(worst)
 
 
@@ -274,10 +265,7 @@ moves_jobs = answers(
 
 
 async def _move_each(
-    queue: Queue,
-    move: Callable[..., Awaitable[Job]],
-    ids: Sequence[str],
-    reason: str | None,
+    queue: Queue, move: Callable[..., Awaitable[Job]], ids: Sequence[str], reason: str | None
 ) -> list[Moved]:
     try:
         actor = f"user {getpass.getuser()}"
@@ -287,7 +275,7 @@ async def _move_each(
     for text in ids:
         try:
             job = await move(await queue.resolve(text), actor=actor, reason=reason)
-            results.append(Moved(text, job, None, None, OK))
+            results.append(Moved(text, job))
         except ForagerError as error:
             results.append(Moved(text, None, error.message, error.hint, error.exit_code))
     return results
@@ -367,14 +355,14 @@ async def pages(
     status: int | None = option("Only URLs with this HTTP status."),
     contains: str | None = option("Only URLs that contain this text."),
     sort: UrlSort | None = option("Sort up to 100,000 URLs."),
-    reverse: bool = option("Largest or newest first.", "--reverse", default=False),
+    reverse: bool = switch("Largest or newest first.", "--reverse"),
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> object:
     """List the outcomes of the URLs of a job."""
     from forager.crawl.url_lists import UrlFilter, list_settled
 
-    job = await Queue(here.database, here.settings).resolve(job_id)
+    job = await here.queue.resolve(job_id)
     wanted = UrlFilter(
         outcomes=tuple(outcome or Outcome), reason=reason, http_status=status, text=contains
     )

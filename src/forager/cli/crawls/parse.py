@@ -16,7 +16,17 @@ import typer
 
 from forager.cli.crawls.crawl_flags import RequestOptions
 from forager.cli.options import AsJson, grouped, option
-from forager.cli.output import clean, counted, note, on_one_line, say, show_json, show_table, write
+from forager.cli.output import (
+    clean,
+    counted,
+    fields_of,
+    note,
+    on_one_line,
+    say,
+    show_json,
+    show_table,
+    write,
+)
 from forager.cli.running import CommandContext, with_services
 from forager.crawl.explain.probe import probe
 from forager.crawl.extraction.reading import document_of
@@ -31,6 +41,7 @@ from forager.extract.product.likeness import is_product
 from forager.extract.product.page import open_page
 from forager.extract.product.price import plain
 from forager.extract.product.record import Product
+from forager.fetch.response import Response
 from forager.parsers.registry import ParsedProduct, parse_product
 
 _SEPARATOR = " > "
@@ -82,7 +93,10 @@ def parse(
     if source is not None:
         repeated = with_services(context, lambda here: _repeated(here, source))
     if "://" in page:
-        given = with_services(context, lambda here: _fetched(here, request.payload(page)))
+        response = with_services(context, lambda here: fetched_page(here, request.payload(page)))
+        headers = tuple(response.headers.items())
+        content_type = response.headers.get("Content-Type")
+        given = _Page(response.url, response.body, content_type, headers)
     else:
         given = _from_file(page, url)
     if kind_of(given.body, given.content_type, given.url) is ContentKind.OTHER:
@@ -107,13 +121,11 @@ def _from_file(name: str, url: str | None) -> _Page:
     return _Page(address, body, _TYPES.get(path.suffix.lower()))
 
 
-async def _fetched(here: CommandContext, payload: dict[str, Any]) -> _Page:
+async def fetched_page(here: CommandContext, payload: dict[str, Any]) -> Response:
     result = await probe(here.database, here.settings, crawl_options(payload), body=False)
-    response = result.response
     if result.problem is not None:
-        raise GiveUp(f"{response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
-    headers = tuple(response.headers.items())
-    return _Page(response.url, response.body, response.headers.get("Content-Type"), headers)
+        raise GiveUp(f"{result.response.url}: {result.problem}", kind=ErrorKind.HTTP_CLIENT)
+    return result.response
 
 
 async def _repeated(here: CommandContext, source_id: str) -> RepeatedBlocks:
@@ -133,12 +145,8 @@ def _show_document(page: _Page, *, as_json: bool, repeated: RepeatedBlocks | Non
         show_json(
             {
                 "url": page.url,
-                "title": document.title,
-                "language": document.language,
-                "markdown": document.markdown,
-                "sections": document.sections,
-                "truncated": document.truncated,
-                "removed": document.removed,
+                **fields_of(document, "title", "language", "markdown", "sections"),
+                **fields_of(document, "truncated", "removed"),
             }
         )
         return
@@ -176,22 +184,14 @@ def product_object(parsed: ParsedProduct, url: str) -> dict[str, Any]:
         "brand": product.brand,
         "category": _SEPARATOR.join(product.category) or None,
         "category_path": product.category,
-        "sku": product.sku,
-        "gtin": product.gtin,
-        "mpn": product.mpn,
-        "product_id": product.product_id,
-        "variant_id": product.variant_id,
+        **fields_of(product, "sku", "gtin", "mpn", "product_id", "variant_id"),
         "images": [image.url for image in product.images],
         "image_details": product.images,
         "variants": [
             {
-                "sku": variant.sku,
-                "name": variant.name,
+                **fields_of(variant, "sku", "name"),
                 "price": _money(variant.price),
-                "currency": variant.currency,
-                "availability": variant.availability,
-                "gtin": variant.gtin,
-                "url": variant.url,
+                **fields_of(variant, "currency", "availability", "gtin", "url"),
             }
             for variant in product.variants
         ],

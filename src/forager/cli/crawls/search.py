@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from forager.cli.options import AsJson, Cursor, flags_of, option
+from forager.cli.options import Cursor, option
 from forager.cli.output import (
-    Steps,
     clean,
     console,
     counted,
+    fields_of,
     note,
     note_more,
     say,
     short_time,
-    show_json,
     write,
 )
 from forager.cli.running import CommandContext, answers
-from forager.db.database import open_database
 from forager.documents.reader import as_markdown, read_page, section_of
 from forager.documents.search import Hit, SearchPage, SearchRequest, SectionKind
 from forager.documents.search import search as search_sections
@@ -32,7 +29,7 @@ from forager.documents.search.embedding import embedder_of
 from forager.documents.search.hit import MAX_HITS, preferred_language
 from forager.errors import InvalidInput
 from forager.index.engine import open_engine
-from forager.settings import Search, Settings
+from forager.settings import Search
 
 if TYPE_CHECKING:
     from forager.index.reindex import Reindexed
@@ -46,52 +43,43 @@ class What(StrEnum):
     PRODUCTS = "products"
 
 
-def reindex(
-    context: typer.Context,
-    only: What | None = option("Rebuild only this index."),
-    as_json: AsJson = False,
-) -> None:
+def _show_reindexed(done: list[Reindexed]) -> None:
+    for each in done:
+        rows = "document" if each.kind == What.SECTIONS else "product"
+        again = ", resumed from an earlier run" if each.resumed else ""
+        note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
+
+
+@answers(_show_reindexed)
+async def reindex(
+    here: CommandContext, only: What | None = option("Rebuild only this index.")
+) -> object:
     """Rebuild the indexes of the search engine from PostgreSQL.
 
     Searches keep working, with the old index or with PostgreSQL. The next run resumes an
     interrupted one.
     """
-    done = asyncio.run(_reindex(flags_of(context).load(), only, shown=not as_json))
-    if as_json:
-        return show_json(done)
-    for each in done:
-        rows = "document" if each.kind == What.SECTIONS else "product"
-        again = ", resumed from an earlier run" if each.resumed else ""
-        note(f"{each.kind}: {counted(each.rows, rows)} in {each.seconds:.1f} s{again}")
-    return None
-
-
-async def _reindex(settings: Settings, only: What | None, *, shown: bool) -> list[Reindexed]:
     # imported only where a search engine is configured
     from forager.documents.search.indexing import INDEXED_SECTIONS
     from forager.index.client import EngineClient
     from forager.index.reindex import Reindexer
     from forager.products.indexing import INDEXED_PRODUCTS
 
+    settings = here.settings
     if settings.search is not Search.OPENSEARCH or settings.opensearch_url is None:
         raise InvalidInput(
             "there is no search engine: PostgreSQL is searched, and needs no index made",
             hint="Set FORAGER_SEARCH=opensearch and FORAGER_OPENSEARCH_URL.",
         )
-    async with (
-        open_database(settings, name="forager reindex") as database,
-        EngineClient(settings.opensearch_url.get_secret_value()) as client,
-    ):
-        steps = Steps("", shown=shown)
-
-        def progress(kind: str, rows: int, total: int) -> None:
-            steps.show(rows, total=total, what=kind)
-
-        with steps:
-            reindexer = Reindexer(database, client, settings.opensearch_prefix, progress=progress)
-            kinds = [
-                kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)
-            ]
+    kinds = [kind for kind in (INDEXED_SECTIONS, INDEXED_PRODUCTS) if only in (None, kind.name)]
+    async with EngineClient(settings.opensearch_url.get_secret_value()) as client:
+        with here.steps("") as steps:
+            reindexer = Reindexer(
+                here.database,
+                client,
+                settings.opensearch_prefix,
+                progress=lambda kind, rows, total: steps.show(rows, total=total, what=kind),
+            )
             return [await reindexer.run(kind) for kind in kinds]
 
 
@@ -118,51 +106,6 @@ app = typer.Typer(
     help="Search what was crawled and published; rebuild the index of a search engine.",
 )
 app.command(REINDEX)(reindex)
-
-
-@app.command(WORDS, hidden=True)
-def search(
-    context: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
-    ],
-    source: str | None = option("Only in this source; `python` includes `python@3.13`."),
-    generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
-    path: str | None = option("Only pages whose path has this prefix."),
-    language: str | None = option("Only pages in this language, such as en."),
-    kind: SectionKind | None = option(
-        "Only sections that define a name (definition) or list links (listing)."
-    ),
-    limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """Search published documents. Words that begin with - go after --.
-
-    `forager search -- reindex` searches for the word; `forager search reindex` is a command.
-    """
-    request = SearchRequest(
-        query=" ".join(words),
-        source=source,
-        generation=generation,
-        path=path,
-        language=language,
-        kind=kind,
-        prefers=preferred_language(os.environ.get("LANG")),
-        limit=limit,
-        cursor=cursor,
-    )
-    page = asyncio.run(find(flags_of(context).load(), request))
-    return show_json(page) if as_json else show_hits(page)
-
-
-async def find(settings: Settings, request: SearchRequest) -> SearchPage:
-    async with (
-        open_database(settings, name="forager search") as database,
-        open_engine(settings) as engine,
-    ):
-        return await search_sections(database, request, engine, embedder_of(settings))
 
 
 def show_hits(page: SearchPage) -> None:
@@ -210,15 +153,53 @@ def _further(hit: Hit) -> str:
     return " · ".join(parts)
 
 
+@app.command(WORDS, hidden=True)
+@answers(show_hits)
+async def search(
+    here: CommandContext,
+    words: Annotated[
+        list[str],
+        typer.Argument(help='Words, "exact phrases", identifiers, -without, one or another.'),
+    ],
+    source: str | None = option("Only in this source; `python` includes `python@3.13`."),
+    generation: int | None = option("Search this generation of the source.", min=1, max=2**31 - 1),
+    path: str | None = option("Only pages whose path has this prefix."),
+    language: str | None = option("Only pages in this language, such as en."),
+    kind: SectionKind | None = option(
+        "Only sections that define a name (definition) or list links (listing)."
+    ),
+    limit: int = option("Maximum number of results.", default=10, min=1, max=MAX_HITS),
+    cursor: Cursor = None,
+) -> object:
+    """Search published documents. Words that begin with - go after --.
+
+    `forager search -- reindex` searches for the word; `forager search reindex` is a command.
+    """
+    request = SearchRequest(
+        query=" ".join(words),
+        source=source,
+        generation=generation,
+        path=path,
+        language=language,
+        kind=kind,
+        prefers=preferred_language(os.environ.get("LANG")),
+        limit=limit,
+        cursor=cursor,
+    )
+    return await find(here, request)
+
+
+async def find(here: CommandContext, request: SearchRequest) -> SearchPage:
+    async with open_engine(here.settings) as engine:
+        return await search_sections(here.database, request, engine, embedder_of(here.settings))
+
+
 def _document(found: dict[str, Any]) -> dict[str, Any]:
     page, document = found["page"], found["page"].document
     return {
         "url": document.url,
         "duplicate": page.duplicate,
-        "title": document.title,
-        "language": document.language,
-        "source_id": document.source_id,
-        "fetched_at": document.fetched_at,
+        **fields_of(document, "title", "language", "source_id", "fetched_at"),
         "markdown": as_markdown(found["sections"]),
         "sections": found["sections"],
     }

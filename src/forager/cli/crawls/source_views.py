@@ -42,7 +42,7 @@ def show_source(source: Source) -> None:
         "generations": f"{source.generations} so far; the last {source.keep_generations} are kept",
         "gate": f"at most {source.max_shrink:.0%} fewer pages, {source.max_failed:.0%} failures",
         "refresh": schedule_words(source) or "when asked",
-        "next": long_time(source.next_refresh_at),
+        "next": source.next_refresh_at,
         "job": source.active_job or "",
     }
     show_facts(facts)

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from forager.archive.options import archive_options
 from forager.cli.crawls import source_views as views
-from forager.cli.options import AsJson, Cursor, Limit, Yes, argument, option
-from forager.cli.output import counted, note, say, show_json
-from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.cli.options import Cursor, Limit, Yes, argument, option, switch
+from forager.cli.output import counted, fields_of, note, say
+from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.crawl.declared import (
     Action,
     Applied,
@@ -40,42 +39,38 @@ DEFAULT_FILES = ("sources.yaml", "sources.yml", "sources.toml", "forager.toml")
 SIGNS = {"create": "+", "change": "~", "crawl": ">", "keep": "="}
 
 
-@app.command()
-def apply(
-    context: typer.Context,
-    file: Path | None = argument(
-        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
-    ),
-    yes: Yes = False,
-    dry_run: bool = option("Show the plan and exit.", "--dry-run", default=False),
-    as_json: AsJson = False,
-) -> None:
-    """Create or update the sources that a file declares, and crawl them.
-
-    Applying a file again changes nothing. Sources that the file does not list are not changed.
-    """
-    declared = read_source_file(file or _default_file())
-
-    async def ask(here: CommandContext) -> list[Applied]:
-        load_kinds(here.settings.job_modules)
-        planned = await plan_sources(here.database, here.settings, declared)
-        if not as_json:
-            _show(planned)
-        todo = sum(each.action is not Action.KEEP for each in planned)
-        if dry_run or not todo:
-            return []
-        confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)
-        return await apply_plan(here.database, here.settings, planned)
-
-    applied = with_services(context, ask)
-    if as_json:
-        return show_json(applied)
+def _show_applied(applied: list[Applied]) -> None:
     for each in applied:
         earlier = " (in progress with earlier options; apply again when it has ended)"
         say(f"{each.source_id}: job {each.job_id}{'' if each.job_is_new else earlier}")
     if applied:
         note("A worker crawls them: forager up, or forager worker.")
-    return None
+
+
+@app.command()
+@answers(_show_applied)
+async def apply(
+    here: CommandContext,
+    file: Path | None = argument(
+        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
+    ),
+    yes: Yes = False,
+    dry_run: bool = switch("Show the plan and exit.", "--dry-run"),
+) -> object:
+    """Create or update the sources that a file declares, and crawl them.
+
+    Applying a file again changes nothing. Sources that the file does not list are not changed.
+    """
+    declared = read_source_file(file or _default_file())
+    load_kinds(here.settings.job_modules)
+    planned = await plan_sources(here.database, here.settings, declared)
+    if not here.as_json:
+        _show(planned)
+    todo = sum(each.action is not Action.KEEP for each in planned)
+    if dry_run or not todo:
+        return []
+    confirm(f"Apply to {counted(todo, 'source')}?", yes=yes)
+    return await apply_plan(here.database, here.settings, planned)
 
 
 def _default_file() -> Path:
@@ -104,15 +99,8 @@ Number = Annotated[
 
 
 def _listed(row: DocumentRow) -> dict[str, Any]:
-    return {
-        "url": row.url,
-        "path": row.path,
-        "title": row.title,
-        "language": row.language,
-        "source_id": row.source_id,
-        "content_hash": row.content_hash.hex(),
-        "fetched_at": row.fetched_at,
-    }
+    about = fields_of(row, "url", "path", "title", "language", "source_id")
+    return {**about, "content_hash": row.content_hash.hex(), "fetched_at": row.fetched_at}
 
 
 @app.command("list")
@@ -158,9 +146,7 @@ async def diff(
     source: SourceId,
     old: int | None = argument("Default: the generation NEW is based on.", metavar="[OLD]", min=1),
     new: int | None = argument("Default: the published one.", metavar="[NEW]", min=1),
-    sections: bool = option(
-        "Show the changed sections as unified diffs.", "--sections", default=False
-    ),
+    sections: bool = switch("Show the changed sections as unified diffs.", "--sections"),
     limit: int = option("Maximum number of pages to show.", default=10_000, min=1, max=1_000_000),
 ) -> object:
     """Show which pages were added (A), removed (D), changed (C) and renamed (R)."""
@@ -173,7 +159,7 @@ async def diff(
 @answers(views.show_check)
 async def check(here: CommandContext, source: SourceId) -> object:
     """Compare published pages with their archived responses to find lost content."""
-    return await check_source(here.database, archive_options(here.settings).open(), source)
+    return await check_source(here.database, here.archive, source)
 
 
 @app.command()
@@ -182,7 +168,7 @@ async def publish(
     here: CommandContext,
     source: SourceId,
     generation: Number = None,
-    force: bool = option("Publish even if the quality gate rejected it.", "--force", default=False),
+    force: bool = switch("Publish even if the quality gate rejected it.", "--force"),
 ) -> object:
     """Publish a generation (default: the newest)."""
     return await publication.publish(here.database, source, generation, force=force)
@@ -220,7 +206,7 @@ async def refresh(here: CommandContext, source: SourceId) -> object:
 class ScheduleOptions:
     every: str | None = option("Refresh interval: 30min, 12h, 1d, 1w.")
     cron: str | None = option("Refresh by a cron expression, in UTC: '30 4 * * *'.")
-    off: bool = option("Turn the schedule off.", "--off", default=False)
+    off: bool = switch("Turn the schedule off.", "--off")
 
     def value(self) -> Schedule | None:
         if (self.every is not None) + (self.cron is not None) + self.off > 1:

@@ -10,7 +10,7 @@ from forager.access.caller import LOCAL
 from forager.cli.crawls.crawl import Urls, as_flags
 from forager.cli.crawls.crawl_flags import with_crawl_flags
 from forager.cli.options import AsJson, Cursor, Limit
-from forager.cli.output import Columns, long_time, note, plain, say, show_facts, show_json
+from forager.cli.output import Columns, note, plain, say, show_facts, show_json
 from forager.cli.running import CommandContext, answers, lists, with_services
 from forager.crawl.options import CrawlTemplate
 from forager.crawl.templates import delete_template, get_template, list_templates, save_template
@@ -74,7 +74,7 @@ async def list_(here: CommandContext, limit: Limit = 100, cursor: Cursor = None)
 
 def _show(template: CrawlTemplate) -> None:
     options = {name.replace("_", " "): _text(value) for name, value in template.options.items()}
-    show_facts({"name": template.name, **options, "updated": long_time(template.updated_at)})
+    show_facts({"name": template.name, **options, "updated": template.updated_at})
 
 
 @app.command()

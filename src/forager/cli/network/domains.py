@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
-from forager.cli.options import Cursor, Limit, option
-from forager.cli.output import Columns, counted, duration, long_time, say, short_time, show_rows
-from forager.cli.running import CommandContext, answers, lists, with_services
+from forager.cli.options import DEFAULT, Cursor, Limit, changes_of, number, option, setting, switch
+from forager.cli.output import (
+    Columns,
+    counted,
+    duration,
+    fields_of,
+    long_time,
+    say,
+    short_time,
+    show_facts,
+    show_rows,
+)
+from forager.cli.running import CommandContext, answers, lists, runs
 from forager.errors import InvalidInput
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
@@ -18,8 +28,6 @@ from forager.fetch.domains.service import DomainChanges
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
 from forager.tasks.task import parse_every
-
-DEFAULT = "default"
 
 app = typer.Typer(
     help="Hosts, their crawl settings, and which are throttled now.", no_args_is_help=True
@@ -30,94 +38,69 @@ Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or
 
 @dataclass(frozen=True, slots=True)
 class DomainOptions:
-    """Settings of a domain; `default` removes one."""
+    """Changes of a domain by their names in `DomainChanges`; `default` removes one."""
 
-    delay: str | None = option(
+    delay: str | None = setting(
         "Minimum time between two requests; `default` leaves it to each crawl.",
         metavar="SECONDS|default",
+        parse=number("--delay", float),
     )
-    concurrency: str | None = option(
+    concurrency: str | None = setting(
         "Maximum connections at the same time; `default` leaves it to each crawl.",
         metavar="N|default",
+        parse=number("--concurrency", int),
     )
     per_proxy_only: bool | None = option(
         "Apply the delay to each proxy separately, or to all requests together.",
         "--per-proxy-only/--in-total",
     )
-    proxy_rate: str | None = option(
-        "Maximum requests per second through each proxy: 1 to 5.", metavar="N|default"
+    proxy_rate: str | None = setting(
+        "Maximum requests per second through each proxy: 1 to 5.",
+        metavar="N|default",
+        parse=number("--proxy-rate", float),
     )
-    every: str | None = option(
+    every: str | None = setting(
         "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
         metavar="6h|default",
+        parse=parse_every,
     )
     adaptive: bool | None = option(
         "Shorten the interval when prices change, and lengthen it when they do not.",
         "--adaptive/--no-adaptive",
     )
-    min_every: str | None = option("Shortest adapted interval.", metavar="1h|default")
-    max_every: str | None = option("Longest adapted interval.", metavar="30d|default")
-    currency: str | None = option("The currency its prices must have.", metavar="EUR|default")
+    shortest: str | None = setting(
+        "Shortest adapted interval.", "--min-every", metavar="1h|default", parse=parse_every
+    )
+    longest: str | None = setting(
+        "Longest adapted interval.", "--max-every", metavar="30d|default", parse=parse_every
+    )
+    currency: str | None = setting(
+        "The currency its prices must have.", metavar="EUR|default", parse=str.upper
+    )
     proxies: bool | None = option("Whether its tasks use the proxy pool.", "--proxies/--no-proxies")
     allow_private: bool | None = option(
         "Whether its tasks may reach private addresses.", "--allow-private/--no-allow-private"
     )
-    region: str | None = option(
-        "Only workers in this region crawl it; `default`: all workers.",
-        metavar="NAME|default",
+    region: str | None = setting(
+        "Only workers in this region crawl it; `default`: all workers.", metavar="NAME|default"
     )
-    render: str | None = option(
+    render: str | None = setting(
         "Render pages in a browser: where the static response lacks the content or the price"
         " (auto), always, or never; `default`: auto.",
         metavar="auto|always|never|default",
+        parse=parse_render,
     )
-    render_url: list[str] | None = option(
+    render_urls: list[str] | None = option(
         "Always render URLs that match this pattern, such as /app/* (repeatable); `default`: none.",
+        "--render-url",
         metavar="PATTERN|default",
     )
 
     def value(self) -> DomainChanges:
-        given: dict[str, Any] = {
-            "delay": _parsed(self.delay, _number("--delay", float)),
-            "concurrency": _parsed(self.concurrency, _number("--concurrency", int)),
-            "per_proxy_only": self.per_proxy_only,
-            "proxy_rate": _parsed(self.proxy_rate, _number("--proxy-rate", float)),
-            "every": _parsed(self.every, parse_every),
-            "adaptive": self.adaptive,
-            "shortest": _parsed(self.min_every, parse_every),
-            "longest": _parsed(self.max_every, parse_every),
-            "currency": _parsed(self.currency, str.upper),
-            "proxies": self.proxies,
-            "allow_private": self.allow_private,
-            "region": _parsed(self.region, str),
-            "render": _parsed(self.render, parse_render),
-            "render_urls": [url for url in self.render_url if url != DEFAULT]
-            if self.render_url
-            else None,
-        }
-        named = {name: value for name, value in given.items() if value is not None}
-        changes = {n: None if v is _UNSET else v for n, v in named.items()}
+        changes = changes_of(self)
+        if urls := changes.pop("render_urls", None):
+            changes["render_urls"] = [url for url in urls if url != DEFAULT]
         return cast(DomainChanges, changes)
-
-
-# the value of an option that was given as `default`
-_UNSET = object()
-
-
-def _parsed(text: str | None, parse: Callable[[str], Any]) -> Any:
-    if text is None:
-        return None
-    return _UNSET if text == DEFAULT else parse(text)
-
-
-def _number(flag: str, kind: Callable[[str], float]) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            return kind(text)
-        except ValueError:
-            raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None
-
-    return parse
 
 
 Changes = Annotated[DomainChanges, DomainOptions]
@@ -134,33 +117,22 @@ def _now(domain: Domain) -> tuple[str, str]:
 
 
 def _show(domain: Domain) -> None:
-    say(f"domain       {domain.domain_name}")
-    say(f"state        {_now(domain)[0]}")
-    if domain.blocked_until is not None:
-        say(f"blocked      until {long_time(domain.blocked_until)}")
-    if domain.slow_delay > 0:
-        say(f"slowed down  by {domain.slow_delay:g} s more between requests")
-    counted = "for each proxy alone" if domain.per_proxy_only else "for all requests together"
+    scope = "for each proxy alone" if domain.per_proxy_only else "for all requests together"
     delay = domain.crawl_delay_seconds
     default = f"{DEFAULT} ({default_delay(domain.domain_name):g} s)"
-    say(f"delay        {default if delay is None else _seconds(delay)}, {counted}")
-    if domain.proxy_rate is not None:
-        say(f"per proxy    at most {domain.proxy_rate:g} requests/s")
-    connections = domain.max_concurrent_requests or f"{DEFAULT} ({DEFAULT_CONCURRENCY})"
-    say(f"connections  {connections}")
-    say(f"in use       {domain.connections} connections of {domain.runners} runners")
-    if domain.region is not None:
-        say(f"region       {domain.region}: only its workers crawl it")
-    if domain.render is not None or domain.render_urls:
-        urls = f", and {', '.join(domain.render_urls)}" if domain.render_urls else ""
-        say(f"rendering    {domain.render or 'auto'}{urls}")
-    for name, value in _task_facts(domain).items():
-        say(f"{name:13}{value}")
-
-
-def _task_facts(domain: Domain) -> dict[str, str]:
-    """Task settings of a domain that differ from the defaults."""
+    blocked, slow = domain.blocked_until, domain.slow_delay
+    urls = f", and {', '.join(domain.render_urls)}" if domain.render_urls else ""
     facts = {
+        "domain": domain.domain_name,
+        "state": _now(domain)[0],
+        "blocked": None if blocked is None else f"until {long_time(blocked)}",
+        "slowed down": f"by {slow:g} s more between requests" if slow > 0 else None,
+        "delay": f"{default if delay is None else _seconds(delay)}, {scope}",
+        "per proxy": domain.proxy_rate and f"at most {domain.proxy_rate:g} requests/s",
+        "connections": domain.max_concurrent_requests or f"{DEFAULT} ({DEFAULT_CONCURRENCY})",
+        "in use": f"{domain.connections} connections of {domain.runners} runners",
+        "region": domain.region and f"{domain.region}: only its workers crawl it",
+        "rendering": f"{domain.render or 'auto'}{urls}" if domain.render or urls else None,
         "tasks": domain.task_hold,
         "every": _length(domain.crawl_frequency),
         "schedule": _adaptation(domain),
@@ -168,7 +140,7 @@ def _task_facts(domain: Domain) -> dict[str, str]:
         "proxies": {True: "yes", False: "no", None: None}[domain.use_proxies],
         "private": "addresses allowed" if domain.allow_private else None,
     }
-    return {name: value for name, value in facts.items() if value is not None}
+    show_facts(facts)
 
 
 def _adaptation(domain: Domain) -> str | None:
@@ -202,7 +174,7 @@ DOMAIN_COLUMNS: Columns = {
 async def list_(
     here: CommandContext,
     active: bool | None = option("Only active or inactive domains.", "--active/--inactive"),
-    slowed: bool = option("Only rate-limited hosts.", "--slowed", default=False),
+    slowed: bool = switch("Only rate-limited hosts.", "--slowed"),
     region: str | None = option("Only domains of this region."),
     limit: Limit = 100,
     cursor: Cursor = None,
@@ -278,9 +250,7 @@ async def unblock(here: CommandContext, host: Host) -> object:
 @answers(
     {"DOMAIN": "domain", "REASON": "reason", "RAISED": "raised_at"},
     none="No domain has an alarm.",
-    document=lambda found: [
-        {"domain": a.domain, "reason": a.reason, "raised_at": a.raised_at} for a in found
-    ],
+    document=lambda found: [fields_of(each, "domain", "reason", "raised_at") for each in found],
 )
 async def alarms(here: CommandContext) -> object:
     """List domains whose results are withheld because they look wrong."""
@@ -288,8 +258,9 @@ async def alarms(here: CommandContext) -> object:
 
 
 @app.command()
-def resolve(
-    context: typer.Context,
+@runs
+async def resolve(
+    here: CommandContext,
     host: Host,
     accept: bool | None = option(
         "Store the withheld results, or discard them.", "--accept/--discard"
@@ -299,5 +270,5 @@ def resolve(
     if accept is None:
         raise InvalidInput("choose what to do with the withheld results: --accept or --discard")
     decision = Decision.ACCEPT if accept else Decision.DISCARD
-    tasks = with_services(context, lambda here: decide_alarm(here.database, host, decision))
+    tasks = await decide_alarm(here.database, host, decision)
     say(f"Withheld results {decision.value}ed: {counted(tasks, 'task')}.")

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import print_error
-from forager.cli.options import AllowPrivate, Limit, argument, option
-from forager.cli.output import Columns, note, read_input, say, show_rows
-from forager.cli.running import CommandContext, answers, fail_unless, lists, with_services
+from forager.cli.options import (
+    DEFAULT,
+    AllowPrivate,
+    Limit,
+    argument,
+    changes_of,
+    option,
+    setting,
+    switch,
+)
+from forager.cli.output import Columns, fields_of, note, read_input, say, show_rows
+from forager.cli.running import CommandContext, answers, lists, runs
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import domain_name
@@ -26,7 +35,6 @@ from forager.fetch.proxies.service import Proxies, ProxyChanges, parse_address
 from forager.fetch.response import agent_header
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-DEFAULT = "default"
 _STYLES = {"active": "green", "failing": "red", "disabled": "yellow"}
 
 app = typer.Typer(help="Proxies for crawls, and their health.", no_args_is_help=True)
@@ -38,7 +46,7 @@ ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of pro
 class ProxyOptions:
     """Settings of proxies; `default` removes a setting."""
 
-    region: str | None = option(
+    region: str | None = setting(
         "Only workers in this region use it; `default`: all workers.", metavar="NAME|default"
     )
     cost: str | None = option(
@@ -49,13 +57,12 @@ class ProxyOptions:
     def value(self) -> ProxyChanges:
         if self.currency is not None and self.cost in (None, DEFAULT):
             raise InvalidInput("--currency is the currency of --cost", hint="Give --cost.")
-        given: ProxyChanges = {}
-        if self.region is not None:
-            given["region"] = None if self.region == DEFAULT else self.region
+        changes = changes_of(self)
+        changes.pop("currency", None)
         if self.cost is not None:
             is_default = self.cost == DEFAULT
-            given["cost"] = None if is_default else parse_cost(self.cost, self.currency)
-        return given
+            changes["cost"] = None if is_default else parse_cost(self.cost, self.currency)
+        return cast(ProxyChanges, changes)
 
 
 Changes = Annotated[ProxyChanges, ProxyOptions]
@@ -178,7 +185,7 @@ _TRIAL_COLUMNS: Columns = {
     document=lambda trials: {
         "items": [{"url": trial.proxy.spec.shown, **asdict(trial.result)} for trial in trials]
     },
-    then=fail_unless(lambda trials: all(trial.result.ok for trial in trials)),
+    succeeded=lambda trials: all(trial.result.ok for trial in trials),
 )
 async def check(
     here: CommandContext,
@@ -186,9 +193,7 @@ async def check(
     url: str | None = option(
         "URL to fetch through the proxy; by default only the connection is tested."
     ),
-    allow_private: bool = option(
-        "Allow a private address for the URL.", "--allow-private", default=False
-    ),
+    allow_private: bool = switch("Allow a private address for the URL.", "--allow-private"),
 ) -> object:
     """Test proxies and show the response time. A failed proxy that works again is used again."""
     guard = GuardPolicy(allow_private=allow_private)
@@ -228,18 +233,14 @@ _LINE = ("domain", "proxy_id", "proxy", "requests", "bytes", "price", "cost", "c
 
 def _costs_document(report: CostReport) -> dict[str, Any]:
     lines = [
-        {name: getattr(line, name) for name in _LINE}
-        | {"cost": None if line.cost is None else f"{line.cost:f}"}
+        fields_of(line, *_LINE) | {"cost": None if line.cost is None else f"{line.cost:f}"}
         for line in report.lines
     ]
     return {
         "first": report.first.isoformat(),
         "last": report.last.isoformat(),
         "lines": lines,
-        "count": report.count,
-        "is_cut": report.is_cut,
-        "requests": report.requests,
-        "bytes": report.bytes,
+        **fields_of(report, "count", "is_cut", "requests", "bytes"),
         "totals": {currency: f"{money:f}" for currency, money in report.totals.items()},
     }
 
@@ -286,36 +287,32 @@ async def costs(
 
 
 @app.command()
-def enable(context: typer.Context, ids: ProxyIds) -> None:
+@runs
+async def enable(here: CommandContext, ids: ProxyIds) -> None:
     """Use proxies again, and reset their failure counts."""
-    _each(context, ids, "enabled", lambda proxies, proxy_id: proxies.enable(proxy_id))
+    for proxy_id in ids:
+        _say_done("enabled", await here.proxies.enable(proxy_id))
 
 
 @app.command()
-def disable(
-    context: typer.Context,
+@runs
+async def disable(
+    here: CommandContext,
     ids: ProxyIds,
     reason: str | None = option("Reason, shown in the list."),
 ) -> None:
     """Stop using proxies until they are enabled again."""
-    _each(context, ids, "disabled", lambda proxies, proxy_id: proxies.disable(proxy_id, reason))
+    for proxy_id in ids:
+        _say_done("disabled", await here.proxies.disable(proxy_id, reason))
 
 
 @app.command()
-def remove(context: typer.Context, ids: ProxyIds) -> None:
+@runs
+async def remove(here: CommandContext, ids: ProxyIds) -> None:
     """Delete proxies with their passwords, counts and costs."""
-    _each(context, ids, "removed", lambda proxies, proxy_id: proxies.remove(proxy_id))
+    for proxy_id in ids:
+        _say_done("removed", await here.proxies.remove(proxy_id))
 
 
-def _each(
-    context: typer.Context,
-    ids: Sequence[int],
-    done: str,
-    change: Callable[[Proxies, int], Awaitable[ProxyRecord]],
-) -> None:
-    async def change_all(here: CommandContext) -> None:
-        for proxy_id in ids:
-            record = await change(here.proxies, proxy_id)
-            say(f"{done} proxy {record.id}: {record.shown}")
-
-    with_services(context, change_all)
+def _say_done(done: str, proxy: ProxyRecord) -> None:
+    say(f"{done} proxy {proxy.id}: {proxy.shown}")

@@ -8,12 +8,20 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from forager.cli.options import AllowPrivate, Cursor, Limit, Yes, argument, option
+from forager.cli.options import (
+    AllowPrivate,
+    Cursor,
+    Limit,
+    Yes,
+    argument,
+    changes_of,
+    option,
+    switch,
+)
 from forager.cli.output import (
     Columns,
     counted,
     json_bytes,
-    long_time,
     note,
     plain,
     read_input,
@@ -21,7 +29,7 @@ from forager.cli.output import (
     short_time,
     show_facts,
 )
-from forager.cli.running import CommandContext, answers, confirm, fail_unless, lists
+from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.errors import InvalidInput
 from forager.webhooks.delivery import message_content, send_test
 from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
@@ -85,7 +93,7 @@ async def add(
     ),
     domain: str | None = option("Only events of this domain."),
     allow_private: AllowPrivate = False,
-    ordered: bool = option(ORDERED, "--ordered", default=False),
+    ordered: bool = switch(ORDERED, "--ordered"),
     secret_file: SecretFile = None,
 ) -> object:
     """Send events to a URL or an e-mail address. A secret is shown once and stored encrypted."""
@@ -104,7 +112,7 @@ def _show(webhook: Webhook) -> None:
         "order": "in order for each product" if webhook.ordered else "",
         "waiting": webhook.waiting,
         "failures": webhook.failures or "",
-        "added": long_time(webhook.created_at),
+        "added": webhook.created_at,
     }
     show_facts(facts)
 
@@ -152,7 +160,7 @@ class WebhookOptions:
     """Values to change; `all` removes a filter."""
 
     url: str | None = option("URL that events are posted to.")
-    kind: list[str] | None = option(
+    kinds: list[str] | None = option(
         "Only events of this kind (repeatable).", "--events", metavar="KIND|all"
     )
     domain: str | None = option("Only events of this domain.", metavar="HOST|all")
@@ -160,28 +168,22 @@ class WebhookOptions:
         "Allow private and loopback addresses.", "--allow-private/--no-allow-private"
     )
     ordered: bool | None = option(ORDERED, "--ordered/--unordered")
-    on: bool | None = option("Whether it receives events.", "--on/--off")
-    rotate: bool = option("Sign with a new secret, shown once.", "--rotate-secret", default=False)
+    active: bool | None = option("Whether it receives events.", "--on/--off")
+    rotate: bool = switch("Sign with a new secret, shown once.", "--rotate-secret")
     secret_file: SecretFile = None
 
     def value(self) -> WebhookChanges:
-        given: dict[str, Any] = {
-            "url": self.url,
-            "allow_private": self.allow_private,
-            "active": self.on,
-            "ordered": self.ordered,
-        }
-        named = {name: value for name, value in given.items() if value is not None}
-        if self.kind:
-            named["kinds"] = () if self.kind == [ALL] else tuple(self.kind)
-        if self.domain is not None:
-            named["domain"] = None if self.domain == ALL else self.domain
-        if self.rotate or self.secret_file is not None:
-            named["secret"] = _secret(self.secret_file)
-        if not named:
+        changes = changes_of(self)
+        if changes.pop("rotate") or "secret_file" in changes:
+            changes["secret"] = _secret(changes.pop("secret_file", None))
+        if kinds := changes.pop("kinds", None):
+            changes["kinds"] = () if kinds == [ALL] else tuple(kinds)
+        if changes.get("domain") == ALL:
+            changes["domain"] = None
+        if not changes:
             hint = "See `forager webhooks set --help`."
             raise InvalidInput("nothing to set was given", hint=hint)
-        return cast(WebhookChanges, named)
+        return cast(WebhookChanges, changes)
 
 
 @app.command("set")
@@ -239,7 +241,7 @@ async def rotate_secret(
         f" ({sent.seconds * 1000:.0f} ms)"
     ),
     document=lambda sent: {"taken": sent.taken, **plain(sent)},
-    then=fail_unless(lambda sent: sent.taken),
+    succeeded=lambda sent: sent.taken,
 )
 async def send(here: CommandContext, webhook: WebhookId) -> object:
     """Send a test message now, and show the response."""
@@ -281,7 +283,7 @@ async def deliveries(
 def _show_delivery(shown: dict[str, Any]) -> None:
     found: Delivery = shown["delivery"]
     facts = {"message": found.id, "kind": found.kind, "state": _delivery_state(found)[0]}
-    show_facts({**facts, "created": long_time(found.created_at)})
+    show_facts({**facts, "created": found.created_at})
     say("\nPayload", "bold")
     payload = shown["payload"]
     say("deleted" if payload is None else json_bytes(payload).decode().rstrip())

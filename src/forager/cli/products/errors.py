@@ -8,21 +8,30 @@ from typing import Annotated, Any
 import typer
 
 from forager.amounts import parse_duration
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, grouped, option
+from forager.cli.options import (
+    AsJson,
+    Cursor,
+    Domain,
+    Limit,
+    Yes,
+    argument,
+    grouped,
+    option,
+    switch,
+)
 from forager.cli.output import (
     Columns,
     counted,
-    long_time,
     note,
     note_more,
     on_one_line,
     say,
-    show_json,
+    show_facts,
     show_list,
     show_rows,
-    show_table,
 )
 from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
+from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.tasks import dead_letters as letters
 from forager.tasks.causes import ErrorFilter, ErrorRow
@@ -98,31 +107,10 @@ def errors(
         show_list(page, as_json, _GROUP_COLUMNS, none=NO_ERRORS)
 
 
-@app.command()
-@grouped
-def show(
-    context: typer.Context,
-    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
-    *,
-    wanted: Annotated[ErrorFilter, ErrorOptions],
-    limit: Limit = 50,
-    cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
-    """List single errors, newest first; with an ID, show that one with its stack trace."""
-    if error_id is not None:
-        found = with_services(context, lambda here: get_error(here.database, error_id))
-        return show_json(found) if as_json else _show_one(found)
-    page = with_services(
-        context, lambda here: list_errors(here.database, wanted, cursor=cursor, limit=limit)
-    )
-    return show_list(page, as_json, _ERROR_COLUMNS, none=NO_ERRORS)
-
-
 def _show_one(row: ErrorRow) -> None:
     facts = {
         "error": row.id,
-        "when": long_time(row.occurred_at),
+        "when": row.occurred_at,
         "domain": row.domain,
         "url": row.url,
         "task": row.task_id,
@@ -131,9 +119,32 @@ def _show_one(row: ErrorRow) -> None:
         "type": f"{row.error_type} ({row.error_kind})",
         "message": on_one_line(row.error_message),
     }
-    show_table(" ,   ", [(k, v) for k, v in facts.items() if v is not None])
+    show_facts(facts)
     if row.stack_trace:
         say(row.stack_trace)
+
+
+def _show_errors(found: ErrorRow | Page[ErrorRow]) -> None:
+    if isinstance(found, Page):
+        show_list(found, False, _ERROR_COLUMNS, none=NO_ERRORS)
+    else:
+        _show_one(found)
+
+
+@app.command()
+@answers(_show_errors)
+async def show(
+    here: CommandContext,
+    error_id: int | None = argument("ID of one error.", metavar="[ID]"),
+    *,
+    wanted: Annotated[ErrorFilter, ErrorOptions],
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> object:
+    """List single errors, newest first; with an ID, show that one with its stack trace."""
+    if error_id is not None:
+        return await get_error(here.database, error_id)
+    return await list_errors(here.database, wanted, cursor=cursor, limit=limit)
 
 
 letters_app = typer.Typer(
@@ -152,7 +163,7 @@ class LetterOptions:
     ids: list[int] | None = argument("IDs of dead letters.", metavar="[ID]...")
     cause: Cause = None
     domain: Domain = None
-    everything: bool = option("All dead letters.", "--all", default=False)
+    everything: bool = switch("All dead letters.", "--all")
 
     def value(self) -> LetterFilter:
         if not (self.ids or self.cause or self.domain or self.everything):

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from forager.cli.options import AllowPrivate, AsJson, Cursor, Limit, argument, flags_of, option
-from forager.cli.output import Steps, note, show_json
-from forager.cli.products import parser_views as views
-from forager.cli.running import CommandContext, answers, fail_unless, lists, with_services
-from forager.crawl.explain.probe import probe
-from forager.crawl.options import crawl_options
-from forager.errors import ErrorKind, GiveUp, InvalidInput, NotFound
+from forager.cli.crawls.parse import fetched_page
+from forager.cli.failures import FAILED
+from forager.cli.options import (
+    AllowPrivate,
+    AsJson,
+    Cursor,
+    Limit,
+    argument,
+    flags_of,
+    option,
+    switch,
+)
+from forager.cli.output import (
+    Columns,
+    counted,
+    fields_of,
+    note,
+    on_one_line,
+    say,
+    show_json,
+    show_rows,
+    show_table,
+)
+from forager.cli.running import CommandContext, answers, lists, with_services
+from forager.errors import InvalidInput, NotFound
+from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.backtest import backtest as run_backtest
-from forager.parsers.fixtures import check_fixture, find_fixtures, read_page
-from forager.parsers.overview import overview
+from forager.parsers.fixtures import Difference, Fixture, check_fixture, find_fixtures, read_page
+from forager.parsers.overview import ParserLine, overview
+from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
-from forager.parsers.rollouts import roll_back, roll_out
-from forager.parsers.scaffold import SavedPage, write_parser
+from forager.parsers.rollouts import Rollout, roll_back, roll_out
+from forager.parsers.scaffold import SavedPage, Scaffold, write_parser
 from forager.settings import Settings
 from forager.tasks.archived_page import archived_page
 
@@ -34,9 +55,162 @@ Version = Annotated[str, typer.Argument(metavar="VERSION", help="Version of the 
 _SHARE = re.compile(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*(%?)\s*", re.ASCII)
 
 
+_STYLES = {"active": "green", "canary": "yellow", "idle": "dim", "missing": "red"}
+_SHOWN = 60
+_NAMED_WORKERS = 5
+
+
+_PARSER_COLUMNS: Columns = {
+    "PARSER": "name",
+    "VERSION": "version",
+    "STATE": lambda each: (_state_words(each), _STYLES[each.state]),
+    "LAST 100>": lambda each: percent(each.recent_rate),
+    "7 DAYS>": lambda each: percent(each.week_rate),
+    "FROM": "origin",
+    "PATTERNS…": lambda each: ", ".join(each.patterns),
+}
+
+
+def show_parsers(parsers: Sequence[ParserLine]) -> None:
+    show_rows(_PARSER_COLUMNS, parsers)
+    for each in parsers:
+        _note_missing(each.name, each.version, each)
+
+
+def _note_missing(parser: str, version: str, where: Rollout | ParserLine) -> None:
+    """Name the workers that cannot use a version."""
+    if where.missing_on:
+        workers = counted(len(where.missing_on), "worker")
+        named = ", ".join(where.missing_on[:_NAMED_WORKERS])
+        note(f"{parser} {version} is not installed on {workers}: {named}")
+
+
+def _state_words(each: ParserLine) -> str:
+    return f"{each.state} {each.canary_share:.0%}" if each.canary_share else each.state
+
+
+def percent(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1%}"
+
+
+def rate_fields(rate: VersionRate) -> dict[str, Any]:
+    pages = fields_of(rate, "recent_pages", "recent_rate", "week_pages", "week_rate")
+    return {**fields_of(rate, "domain", "parser", "version", "role"), **pages}
+
+
+RATE_COLUMNS: Columns = {
+    "DOMAIN": "domain",
+    "PARSER": "parser",
+    "VERSION": "version",
+    "ROLE": "role",
+    "OF LAST 100>": "recent_pages",
+    "GOOD>": lambda rate: percent(rate.recent_rate),
+    "IN 7 DAYS>": "week_pages",
+    "GOOD >": lambda rate: percent(rate.week_rate),
+}
+
+
+def show_rollout(rollout: Rollout) -> None:
+    say(f"{rollout.parser}: version {rollout.active_version} is active")
+    if rollout.canary_version is not None:
+        say(f"version {rollout.canary_version} runs on {rollout.canary_share:.1%} of the tasks")
+    note("Workers follow within seconds.")
+    _note_missing(rollout.parser, rollout.canary_version or rollout.active_version, rollout)
+
+
+Results = Sequence[tuple[Fixture, list[Difference]]]
+
+
+def show_fixtures(results: Results) -> None:
+    for fixture, differences in results:
+        say(f"{'FAIL' if differences else 'ok  '} {fixture.path}", "red" if differences else "")
+        for difference in differences:
+            say(f"     {difference}")
+    failed = sum(bool(differences) for _, differences in results)
+    note(f"{counted(len(results), 'fixture')}, {failed} failed")
+
+
+def fixture_fields(results: Results) -> list[dict[str, Any]]:
+    return [
+        {"path": fixture.path, "ok": not differences, "differences": differences}
+        for fixture, differences in results
+    ]
+
+
+def show_scaffold(done: Scaffold) -> None:
+    say(f"wrote {done.module}")
+    if done.fixture is not None:
+        say(f"wrote {done.fixture}: correct what is expected there")
+        note(f"Then: forager parsers test {done.fixture.parent} --module {done.module}")
+    note(f"To have it found once it is installed, add to pyproject.toml:\n\n{done.entry_point}\n")
+    note(f"Or without a package: FORAGER_PARSER_MODULES={done.module.absolute()}")
+
+
+def backtest_fields(report: Backtest) -> dict[str, Any]:
+    return {
+        **fields_of(report, "parser", "pages", "unreadable", "truncated"),
+        "old": _version_fields(report.old),
+        "new": _version_fields(report.new),
+        "fields": report.fields,
+    }
+
+
+def _version_fields(version: VersionReport) -> dict[str, Any]:
+    return {
+        **fields_of(version, "version", "rate", "outcomes"),
+        "milliseconds_per_page": version.milliseconds,
+        "errors": version.errors,
+    }
+
+
+def show_backtest(report: Backtest) -> None:
+    if not report.pages:
+        note(f"No page of parser {report.parser} is in the archive.")
+        return _show_missing(report)
+    show_table(
+        "VERSION, PAGES>, GOOD>, MS/PAGE>, OUTCOMES",
+        [_version_row(report.old, "old"), _version_row(report.new, "new")],
+    )
+    say("")
+    show_table(
+        "FIELD, EQUAL>, CHANGED>, GAINED>, LOST>",
+        [(n, f.equal, f.changed, f.gained, f.lost) for n, f in report.fields.items()],
+    )
+    _show_examples(report)
+    return _show_missing(report)
+
+
+def _version_row(version: VersionReport, label: str) -> tuple[Any, ...]:
+    outcomes = ", ".join(f"{count} {name}" for name, count in version.outcomes.most_common())
+    words = f"{version.version} ({label})"
+    return words, version.pages, percent(version.rate), version.milliseconds, outcomes
+
+
+def _show_examples(report: Backtest) -> None:
+    for name, field in report.fields.items():
+        for example in field.examples:
+            old, new = _short(example.old), _short(example.new)
+            say(f"{name} {example.kind}: {old} -> {new}  {example.url}")
+    for version in (report.old, report.new):
+        for error in version.errors:
+            say(f"version {version.version}: {on_one_line(error.message)}  {error.url}", "red")
+
+
+def _short(value: Any) -> str:
+    text = "nothing" if value is None else on_one_line(str(value))
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _show_missing(report: Backtest) -> None:
+    if report.unreadable:
+        note(f"{counted(report.unreadable, 'page')} could not be read from the archive.")
+    if report.truncated:
+        note("There are more pages: raise --limit.")
+
+
 @app.command("list")
 @answers(
-    lambda found: views.show_parsers(found.parsers),
+    lambda found: show_parsers(found.parsers),
     document=lambda found: {"items": found.parsers, "broken": found.broken},
 )
 async def list_(here: CommandContext) -> object:
@@ -49,9 +223,9 @@ async def list_(here: CommandContext) -> object:
 
 @app.command()
 @lists(
-    views.RATE_COLUMNS,
+    RATE_COLUMNS,
     none="No pages were parsed in the last seven days.",
-    document=views.rate_fields,
+    document=rate_fields,
 )
 async def rates(
     here: CommandContext,
@@ -64,7 +238,7 @@ async def rates(
 
 
 @app.command()
-@answers(views.show_rollout)
+@answers(show_rollout)
 async def rollout(
     here: CommandContext,
     name: Name,
@@ -80,7 +254,7 @@ async def rollout(
 
 
 @app.command()
-@answers(views.show_rollout)
+@answers(show_rollout)
 async def rollback(here: CommandContext, name: Name) -> object:
     """Undo the last step: end the canary, or return to the previous version."""
     _load(here.settings)
@@ -88,33 +262,29 @@ async def rollback(here: CommandContext, name: Name) -> object:
 
 
 @app.command()
-def backtest(
-    context: typer.Context,
+@answers(show_backtest, document=backtest_fields)
+async def backtest(
+    here: CommandContext,
     name: Name,
     against: Annotated[str, typer.Option(help="The version to compare with, or `generic`.")],
     version: str | None = option("The version to try.", show_default="the newest"),
     domain: str | None = option("Only pages of this domain."),
-    history: bool = option(
-        "All stored pages, not only the newest of each URL.", "--history", default=False
-    ),
+    history: bool = switch("All stored pages, not only the newest of each URL.", "--history"),
     limit: int = option("Maximum number of pages to read.", default=1000, min=1, max=10_000_000),
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """Parse archived pages with two versions and show differences; stores nothing."""
-    how: dict[str, Any] = {
-        "version": version,
-        "against": against,
-        "domain": domain,
-        "history": history,
-    }
-    with Steps("pages", shown=not as_json) as steps:
-        report = with_services(
-            context,
-            lambda here: run_backtest(
-                here.database, here.settings, name, **how, limit=limit, progress=steps.show
-            ),
+    with here.steps("pages") as steps:
+        return await run_backtest(
+            here.database,
+            here.settings,
+            name,
+            version=version,
+            against=against,
+            domain=domain,
+            history=history,
+            limit=limit,
+            progress=steps.show,
         )
-    return show_json(views.backtest_fields(report)) if as_json else views.show_backtest(report)
 
 
 @app.command("test")
@@ -134,10 +304,11 @@ def run_fixtures(
             "there are no fixtures here", hint="A fixture is a page.json beside a page.html."
         )
     if as_json:
-        show_json(views.fixture_fields(results))
+        show_json(fixture_fields(results))
     else:
-        views.show_fixtures(results)
-    fail_unless(lambda checked: not any(differences for _, differences in checked))(results)
+        show_fixtures(results)
+    if any(differences for _, differences in results):
+        raise typer.Exit(FAILED)
 
 
 @app.command()
@@ -161,7 +332,7 @@ def new(
     """Create a new parser: a module and, if a page is given, its first fixture."""
     saved = None if page is None else _page(context, page, url, allow_private=allow_private)
     done = write_parser(name, tuple(pattern), folder, saved)
-    return show_json(done) if as_json else views.show_scaffold(done)
+    return show_json(done) if as_json else show_scaffold(done)
 
 
 def parse_share(text: str) -> float:
@@ -184,7 +355,7 @@ def _load(settings: Settings, *modules: str) -> None:
 def _page(context: typer.Context, page: str, url: str | None, *, allow_private: bool) -> SavedPage:
     """The page of the first fixture: a file, the stored page of a task, or fetched now."""
     if "://" in page:
-        return with_services(context, lambda here: _fetched(here, page, allow_private))
+        return with_services(context, lambda here: _saved_page(here, page, allow_private))
     if url is None:
         raise InvalidInput("a file has no URL", hint="Give the URL of its page with --url.")
     path = Path(page)
@@ -193,12 +364,9 @@ def _page(context: typer.Context, page: str, url: str | None, *, allow_private: 
     return SavedPage(url, read_page(path))
 
 
-async def _fetched(here: CommandContext, url: str, allow_private: bool) -> SavedPage:
+async def _saved_page(here: CommandContext, url: str, allow_private: bool) -> SavedPage:
     if (saved := await archived_page(here.database, here.settings, url)) is not None:
         return saved
-    options = crawl_options({"urls": [url], "strategy": "single", "allow_private": allow_private})
-    found = await probe(here.database, here.settings, options, body=False)
-    response = found.response
-    if found.problem is not None:
-        raise GiveUp(f"{response.url}: {found.problem}", kind=ErrorKind.HTTP_CLIENT)
+    payload = {"urls": [url], "strategy": "single", "allow_private": allow_private}
+    response = await fetched_page(here, payload)
     return SavedPage(response.url, response.body, response.headers.get("Content-Type"))

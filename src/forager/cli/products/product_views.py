@@ -139,12 +139,12 @@ def _show_about(details: ProductDetails) -> None:
         "parser": f"{product.parser} {product.parser_version}",
         "language": product.language or "",
         "offers": spread,
-        "first seen": long_time(product.created_at),
-        "changed": long_time(product.updated_at),
-        "price changed": long_time(product.price_changed_at),
-        "last seen": long_time(product.last_seen_at),
+        "first seen": product.created_at,
+        "changed": product.updated_at,
+        "price changed": product.price_changed_at,
+        "last seen": product.last_seen_at,
         "task": _task(product),
-        "next visit": long_time(product.next_crawl_at),
+        "next visit": product.next_crawl_at,
     }
     say("")
     show_facts(facts)

@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from forager.cli.options import Cursor, Domain, Force, Limit, Output, Yes, grouped, moment, option
+from forager.cli.options import (
+    Cursor,
+    Domain,
+    Force,
+    Limit,
+    Output,
+    Yes,
+    moment,
+    option,
+    switch,
+)
 from forager.cli.output import (
     STDOUT,
     Columns,
@@ -17,14 +27,14 @@ from forager.cli.output import (
     counted,
     note,
     note_more,
+    note_written,
     open_output,
     refuse_terminal,
     show_rows,
-    silence_stdout,
 )
 from forager.cli.products import product_views as views
 from forager.cli.products.products_track import track
-from forager.cli.running import CommandContext, answers, confirm, lists, with_services
+from forager.cli.running import CommandContext, answers, confirm, lists, runs
 from forager.errors import InvalidInput
 from forager.index.engine import open_engine
 from forager.products import service
@@ -110,7 +120,7 @@ def _show_audit(found: Audit) -> None:
 @answers(_show_audit)
 async def audit(
     here: CommandContext,
-    last: bool = option("Show the findings of the last audit instead.", "--last", default=False),
+    last: bool = switch("Show the findings of the last audit instead.", "--last"),
 ) -> object:
     """Check the catalog for contradictory or stale data; workers do so every day."""
     return await (
@@ -230,15 +240,13 @@ async def search(
 
 
 @app.command()
-@grouped
-def export(
-    context: typer.Context,
+@runs
+async def export(
+    here: CommandContext,
     format_: ExportFormat = option("Output format.", "--format", "-f", default=ExportFormat.JSONL),
     output: Output = STDOUT,
-    prices: bool = option("Write one row per price change instead.", "--history", default=False),
-    offers: bool = option(
-        "Write one row per matching offer of another shop instead.", "--offers", default=False
-    ),
+    prices: bool = switch("Write one row per price change instead.", "--history"),
+    offers: bool = switch("Write one row per matching offer of another shop instead.", "--offers"),
     columns: str | None = option(
         "Columns to write.", metavar="NAME,…|all", show_default="those of `products list`"
     ),
@@ -252,25 +260,16 @@ def export(
         raise InvalidInput("--since is for --history", hint="Or give --changed-since.")
     if prices and offers:
         raise InvalidInput("a file has price changes or offers", hint="Give one of both options.")
-    content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
     if format_ is ExportFormat.PARQUET:
         refuse_terminal(output, "a parquet file")
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
-    order = Export(
-        format_, wanted, ExportContent.OFFERS if offers else content, moment(since), named
-    )
-
-    async def write(here: CommandContext) -> int:
-        total = await export_size(here.database, order)
-        with open_output(output, force=force) as file, Steps("exporting", total) as steps:
-            return await export_products(here.database, order, file, steps.advance)
-
-    try:
-        written = with_services(context, write)
-    except BrokenPipeError:
-        return silence_stdout()
-    place = "standard output" if output == STDOUT else output
-    return note(f"{counted(written, 'row')} written to {place}.")
+    content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
+    content = ExportContent.OFFERS if offers else content
+    order = Export(format_, wanted, content, moment(since), named)
+    total = await export_size(here.database, order)
+    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+        written = await export_products(here.database, order, file, steps.advance)
+    note_written(counted(written, "row"), output)
 
 
 @app.command()
@@ -302,8 +301,9 @@ async def changes(
 
 
 @app.command()
-def image(
-    context: typer.Context,
+@runs
+async def image(
+    here: CommandContext,
     product: Which,
     position: Annotated[
         int, typer.Argument(min=0, max=2**31 - 1, help="Position, as listed by `show`.")
@@ -313,9 +313,7 @@ def image(
 ) -> None:
     """Save a stored image of a product."""
     refuse_terminal(output, "an image")
-    data = with_services(
-        context, lambda here: image_of(here.database, here.settings, product, position)
-    )
+    data = await image_of(here.database, here.settings, product, position)
     with open_output(output, force=force) as file:
         file.write(data)
 

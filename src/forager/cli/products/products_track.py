@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import typer
 
-from forager.cli.options import AsJson, argument, option
+from forager.cli.options import AsJson, argument, option, switch
 from forager.cli.output import counted, note, on_one_line, say, show_json
 from forager.cli.running import with_services
 from forager.errors import InvalidInput
@@ -48,8 +48,8 @@ def track(
         metavar="FILE",
     ),
     errors: Path | None = option("Write all rejected lines to this file.", metavar="FILE"),
-    allow_private: bool = option(
-        "Allow private addresses; stored with the domains.", "--allow-private", default=False
+    allow_private: bool = switch(
+        "Allow private addresses; stored with the domains.", "--allow-private"
     ),
     as_json: AsJson = False,
 ) -> None:

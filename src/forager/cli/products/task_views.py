@@ -14,6 +14,7 @@ from forager.cli.output import (
     on_one_line,
     plain,
     say,
+    show_facts,
     show_rows,
     show_table,
 )
@@ -85,19 +86,18 @@ def show_report(report: TaskReport) -> None:
         "status": (task.shown_status, STYLES.get(task.shown_status, "")),
         "on hold": (task.held_by, "yellow") if _is_unsaid(report) else None,
         "now": report.why,
-        "next": long_time(report.next_at) or "when that is done",
+        "next": report.next_at or "when that is done",
         "every": duration(report.every.total_seconds()),
         "priority": task.priority,
         "popularity": f"{task.popularity:g}" if task.popularity else None,
         "rendering": _rendering(task),
-        "last visit": long_time(task.completed_at) or None,
+        "last visit": task.completed_at,
         "error": on_one_line(task.error_message) if task.error_message else None,
         "retries": f"{task.retry_count} of {task.max_retries}" if task.retry_count else None,
-        "failed visits": str(task.failed_visits) if task.failed_visits else None,
+        "failed visits": task.failed_visits or None,
         "tracked": f"{long_time(task.created_at)}, by {task.found_by or 'unknown'}",
     }
-    shown = [(name, value) for name, value in facts.items() if value is not None]
-    show_table({"": {"style": "dim"}, " ": {"no_wrap": False}}, shown)
+    show_facts(facts)
     if report.attempts:
         say("\nLast attempts", style="bold")
         show_rows(_ATTEMPT_COLUMNS, report.attempts)

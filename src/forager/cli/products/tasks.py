@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from forager.cli.options import AsJson, Cursor, Domain, Limit, Yes, argument, option
-from forager.cli.output import counted, note, note_more, plain, say, show_page, show_rows
+from forager.cli.options import Cursor, Domain, Limit, Yes, argument, option, switch
+from forager.cli.output import counted, note, plain, say, show_rows
 from forager.cli.products import task_views as views
-from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
+from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, lists, runs
 from forager.errors import InvalidInput
-from forager.parsers.scaffold import SavedPage
 from forager.settings.crawling import parse_render
 from forager.tasks.archived_page import visited_page
 from forager.tasks.holds import Held, Holds
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled
-from forager.tasks.task import parse_every
+from forager.tasks.task import Task, parse_every
 
 DEFAULT = "default"
 
@@ -42,7 +42,7 @@ class TaskOptions:
     status: Statuses = None
     domain: Domain = None
     url: Url = None
-    everything: bool = option("All tasks.", "--all", default=False)
+    everything: bool = switch("All tasks.", "--all")
 
     def value(self) -> Selection:
         chosen = Selection(tuple(self.ids or ()), tuple(self.status or ()), self.domain, self.url)
@@ -60,36 +60,34 @@ Chosen = Annotated[Selection, TaskOptions]
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")]
 
 
+def _show_tasks(tasks: Sequence[Task]) -> None:
+    show_rows(views.TASK_COLUMNS, tasks)
+    views.note_holds(tasks)
+
+
 @app.command("list")
-def list_(
-    context: typer.Context,
+@lists(
+    _show_tasks,
+    none="There are no tasks. `forager products track URL` creates one.",
+    no_match="No tasks match. `forager tasks stats` counts all tasks.",
+    document=views.document,
+)
+async def list_(
+    here: CommandContext,
     status: Statuses = None,
     domain: Domain = None,
     url: Url = None,
-    due: bool = option("Only due tasks.", "--due", default=False),
+    due: bool = switch("Only due tasks.", "--due"),
     held: bool | None = option(
         "Only tasks that are on hold (paused or stopped), alone or with others, or not.",
         "--held/--not-held",
     ),
     limit: Limit = 50,
     cursor: Cursor = None,
-    as_json: AsJson = False,
-) -> None:
+) -> object:
     """List tasks, newest first."""
     chosen = Selection(statuses=tuple(status or ()), domain=domain, url=url, due=due, held=held)
-    page = with_services(
-        context, lambda here: here.tasks.list_tasks(chosen, cursor=cursor, limit=limit)
-    )
-    if as_json:
-        return show_page([views.document(task) for task in page.items], page.next_cursor)
-    if page.items:
-        show_rows(views.TASK_COLUMNS, page.items)
-        views.note_holds(page.items)
-    elif chosen.is_everything:
-        note("There are no tasks. `forager products track URL` creates one.")
-    else:
-        note("No tasks match. `forager tasks stats` counts all tasks.")
-    return note_more(page.next_cursor)
+    return await here.tasks.list_tasks(chosen, cursor=cursor, limit=limit)
 
 
 @app.command()
@@ -100,23 +98,20 @@ async def show(here: CommandContext, task: TaskId) -> object:
 
 
 @app.command()
-def page(
-    context: typer.Context,
+@runs
+async def page(
+    here: CommandContext,
     task: TaskId,
     visit: int = option("Number of the visit; 1 is the newest stored response.", default=1, min=1),
     output: Path | None = option("Write to this file.", "--output", "-o", metavar="FILE"),
 ) -> None:
     """Print or save the stored response of a visit."""
-
-    async def read(here: CommandContext) -> SavedPage:
-        found = await here.tasks.report(task)
-        return await visited_page(here.database, here.settings, found.task.id, visit=visit)
-
-    saved = with_services(context, read)
+    found = await here.tasks.report(task)
+    saved = await visited_page(here.database, here.settings, found.task.id, visit=visit)
     if output is None:
         sys.stdout.buffer.write(saved.body)
     else:
-        output.write_bytes(saved.body)
+        await asyncio.to_thread(output.write_bytes, saved.body)
         say(f"{len(saved.body)} bytes of {saved.url} written to {output}.")
 
 

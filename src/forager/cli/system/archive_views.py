@@ -10,7 +10,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forager.amounts import size_in_words
-from forager.cli.output import Columns, clean, counted, duration, long_time, note, plain, say, write
+from forager.cli.output import (
+    Columns,
+    clean,
+    counted,
+    duration,
+    note,
+    plain,
+    say,
+    show_facts,
+    write,
+)
 from forager.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,20 +32,19 @@ if TYPE_CHECKING:
 
 
 def show_segment(row: SegmentRow) -> None:
-    described = {
+    facts = {
         "segment": row.name,
         "state": _state(row),
         "size": size_in_words(row.bytes),
         "records": row.records,
         "references": row.references,
-        "job": row.job_id or "",
+        "job": row.job_id,
         "lease": row.lease,
-        "created": long_time(row.created_at),
-        "written": long_time(row.written_at),
-        "closed": long_time(row.closed_at),
+        "created": row.created_at,
+        "written": row.written_at,
+        "closed": row.closed_at,
     }
-    for name, value in described.items():
-        say(f"{name:<12}{value}".rstrip())
+    show_facts(facts)
 
 
 def _state(row: SegmentRow) -> str:
@@ -84,18 +93,16 @@ class Audit:
         ]
         return {"ok": not self.failed, "segments": items}
 
-
-def show_audit(result: Audit) -> None:
-    troubled = [finding for finding in result.findings if finding.troubles]
-    if result.repaired:
-        for segment, done in result.repaired.items():
+    def show(self) -> None:
+        troubled = [finding for finding in self.findings if finding.troubles]
+        for segment, done in self.repaired.items():
             say(f"{segment}: {', '.join(done)}")
-    show_findings([finding for finding in troubled if finding.segment not in result.repaired])
-    records = sum(finding.records for finding in result.findings)
-    segments = counted(len(result.findings), "segment")
-    note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with problems.")
-    if result.repairable and not result.repaired:
-        note("`forager archive verify --fix` repairs what can be repaired.")
+        show_findings([finding for finding in troubled if finding.segment not in self.repaired])
+        records = sum(finding.records for finding in self.findings)
+        segments = counted(len(self.findings), "segment")
+        note(f"{segments} with {counted(records, 'record')} read, {len(troubled)} with problems.")
+        if self.repairable and not self.repaired:
+            note("`forager archive verify --fix` repairs what can be repaired.")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
@@ -105,18 +112,24 @@ def show_findings(findings: Sequence[Finding]) -> None:
             say(f"{finding.segment}: {trouble.value}{detail}", "" if trouble.harmless else "red")
 
 
-def show_sample(checked: Sequence[CheckedRecord]) -> None:
-    broken = [record for record in checked if record.problem]
-    for record in broken:
-        say(f"{record.ref}: {record.problem}", "red")
-    note(f"{counted(len(checked), 'record')} read, {len(broken)} of them unreadable.")
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Records that were read."""
 
+    checked: Sequence[CheckedRecord]
 
-def sample_as_json(checked: Sequence[CheckedRecord]) -> dict[str, Any]:
-    broken = [
-        {"ref": str(record.ref), "problem": record.problem} for record in checked if record.problem
-    ]
-    return {"ok": not broken, "read": len(checked), "broken": broken}
+    @property
+    def failed(self) -> list[CheckedRecord]:
+        return [record for record in self.checked if record.problem]
+
+    def as_json(self) -> dict[str, Any]:
+        broken = [{"ref": str(record.ref), "problem": record.problem} for record in self.failed]
+        return {"ok": not broken, "read": len(self.checked), "broken": broken}
+
+    def show(self) -> None:
+        for record in self.failed:
+            say(f"{record.ref}: {record.problem}", "red")
+        note(f"{counted(len(self.checked), 'record')} read, {len(self.failed)} of them unreadable.")
 
 
 def repair_question(findings: Sequence[Finding]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from forager.cli import output
 from forager.cli.failures import FAILED
-from forager.cli.options import AsJson, flags_of, option
+from forager.cli.options import AsJson, flags_of, switch
 from forager.cli.output import Steps, clean
 from forager.errors import InvalidInput
 from forager.permissions import private_opener
@@ -27,7 +27,7 @@ COLUMN = 18
 
 def doctor(
     context: typer.Context,
-    job: bool = option("Also run a small test job.", "--job", default=False),
+    job: bool = switch("Also run a small test job.", "--job"),
     as_json: AsJson = False,
 ) -> None:
     """Check everything Forager depends on, and suggest fixes. Exit code 1 if something fails.
@@ -43,13 +43,13 @@ def doctor(
 
 
 def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]:
-    from forager.doctor.check import failed_with, ok
+    from forager.doctor.check import SETTINGS, failed_with
     from forager.doctor.examination import examine
 
     try:
         settings = flags_of(context).load()
     except InvalidInput as error:
-        wrong = failed_with("settings", error)
+        wrong = SETTINGS.found(failed_with(error))
         if not as_json:
             _show(wrong)
         return [wrong]
@@ -63,7 +63,7 @@ def _examine(context: typer.Context, *, job: bool, as_json: bool) -> list[Check]
             if not as_json:
                 _show(check)
 
-        well = ok("settings", _where_from(context))
+        well = SETTINGS.found(_where_from(context))
         report(well)
         return [well, *asyncio.run(examine(settings, report, watch=watch if job else None))]
 

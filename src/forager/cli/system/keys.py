@@ -15,7 +15,7 @@ from forager.access.keys import MadeKey, create_key, get_key, list_keys, revoke_
 from forager.access.quota import Quota, Usage
 from forager.amounts import parse_duration
 from forager.cli.options import Cursor, Limit, option
-from forager.cli.output import Columns, long_time, note, plain, say, show_table
+from forager.cli.output import Columns, note, plain, say, show_facts
 from forager.cli.running import CommandContext, answers, lists
 from forager.errors import InvalidInput
 
@@ -111,7 +111,7 @@ class QuotaOptions:
 
 
 @app.command("set-quota")
-@answers(lambda done: show_table({"": {"style": "dim"}, " ": {}}, _limits(done["quota"])))
+@answers(lambda done: show_facts(_limits(done["quota"])))
 async def set_quota(
     here: CommandContext,
     owner: Annotated[
@@ -131,19 +131,18 @@ def _show(key: ApiKey, quota: Quota, usage: Usage) -> None:
         "scope": key.scope.value,
         "state": (key.state.value, STYLES[key.state]),
         "owner": key.user_id,
-        "created": long_time(key.created_at),
-        "expires": long_time(key.expires_at) or "never",
-        "revoked": long_time(key.revoked_at),
-        "last used": long_time(key.last_used_at) or "never",
+        "created": key.created_at,
+        "expires": key.expires_at or "never",
+        "revoked": key.revoked_at,
+        "last used": key.last_used_at or "never",
         "active jobs": usage.active_jobs,
         "pages today": usage.pages_today,
     }
-    rows = [(name, value) for name, value in facts.items() if value != ""]
-    show_table({"": {"style": "dim"}, " ": {}}, [*rows, *_limits(quota)])
+    show_facts({**facts, **_limits(quota)})
 
 
-def _limits(quota: Quota) -> list[tuple[str, Any]]:
-    return [
-        (f"limit of {name.replace('_', ' ')}", "no limit" if value is None else value)
+def _limits(quota: Quota) -> dict[str, Any]:
+    return {
+        f"limit of {name.replace('_', ' ')}": "no limit" if value is None else value
         for name, value in asdict(quota).items()
-    ]
+    }

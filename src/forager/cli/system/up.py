@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forager.cli.options import Capacity, flags_of, option
+from forager.cli.options import Capacity, flags_of, option, switch
 from forager.cli.output import note, write
 from forager.cli.running import run_until_stopped
 from forager.cli.system.worker import run_worker
@@ -54,40 +54,39 @@ def api(context: typer.Context, host: Host = None, port: Port = None) -> None:
     """
     import uvloop
 
-    settings = flags_of(context).load(quiet=False, api_host=host, api_port=port)
-    uvloop.run(_serve_until_signal(settings))
-
-
-async def _serve_until_signal(settings: Settings) -> None:
     from forager.logs import get_logger
 
-    stopping = asyncio.Event()
+    server = ServerPart(
+        flags_of(context).load(quiet=False, api_host=host, api_port=port),
+        "forager api: {0} (API: {0}/api/docs). Ctrl-C stops.",
+    )
 
     def stop() -> None:
         get_logger("api").info("stopping: requests in progress finish; Ctrl-C again stops at once")
-        stopping.set()
+        server.stop()
 
-    def welcome(address: str) -> None:
-        _note_on_terminal(f"forager api: {address} (API: {address}/api/docs). Ctrl-C stops.")
-
-    await _serve(settings, stopping, welcome, stop)
+    uvloop.run(server.serve(stop))
 
 
 class ServerPart:
-    """Serves until it is stopped. If it cannot listen, the other parts keep running."""
+    """Serves the API and the dashboard until it is stopped; `welcome` is noted on a terminal."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, welcome: str = "dashboard: {0}  API: {0}/api/docs"
+    ) -> None:
         self._settings = settings
+        self._welcome = welcome
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
         self._stopping.set()
 
     async def run(self) -> None:
+        """As a part of a worker: if it cannot listen, the other parts keep running."""
         from forager.logs import get_logger
 
         try:
-            await _serve(self._settings, self._stopping, self._welcome)
+            await self.serve()
         except (InvalidInput, NotAllowed) as refused:
             # jobs must run all the same, and another process here may use the port
             get_logger("up").warning(
@@ -95,34 +94,30 @@ class ServerPart:
             )
             await self._stopping.wait()
 
-    def _welcome(self, address: str) -> None:
-        _note_on_terminal(f"dashboard: {address}  API: {address}/api/docs")
+    async def serve(self, on_signal: Callable[[], None] | None = None) -> None:
+        """Serve until it is stopped; with `on_signal`, signals call it."""
+        from forager.api.server import serve
+        from forager.db.database import open_database
+        from forager.mcp.transports import mcp_endpoint
+        from forager.web.app import dashboard
 
+        settings = self._settings
+        async with open_database(
+            settings, name="forager api", max_size=settings.api_connections, linger=False
+        ) as database:
+            serving = serve(
+                settings,
+                database,
+                self._stopping,
+                started=self._note_address,
+                extend=dashboard,
+                beside=mcp_endpoint,
+            )
+            await (serving if on_signal is None else run_until_stopped(serving, on_signal))
 
-async def _serve(
-    settings: Settings,
-    stopping: asyncio.Event,
-    welcome: Callable[[str], None],
-    stop: Callable[[], None] | None = None,
-) -> None:
-    """Serve until `stopping` is set; with `stop`, signals call it."""
-    from forager.api.server import serve
-    from forager.db.database import open_database
-    from forager.mcp.transports import mcp_endpoint
-    from forager.web.app import dashboard
-
-    async with open_database(
-        settings, name="forager api", max_size=settings.api_connections, linger=False
-    ) as database:
-        serving = serve(
-            settings, database, stopping, started=welcome, extend=dashboard, beside=mcp_endpoint
-        )
-        await (serving if stop is None else run_until_stopped(serving, stop))
-
-
-def _note_on_terminal(text: str) -> None:
-    if sys.stderr is not None and sys.stderr.isatty():
-        note(text)
+    def _note_address(self, address: str) -> None:
+        if sys.stderr is not None and sys.stderr.isatty():
+            note(self._welcome.format(address))
 
 
 GLOBAL_FLAGS = ("home", "database_url")
@@ -131,7 +126,7 @@ GLOBAL_FLAGS = ("home", "database_url")
 def mcp(
     context: typer.Context,
     print_config: Client | None = option("Print the configuration for this client, and exit."),
-    read_only: bool = option("Offer no tool that starts a crawl.", "--read-only", default=False),
+    read_only: bool = switch("Offer no tool that starts a crawl.", "--read-only"),
 ) -> None:
     """Serve the Model Context Protocol on standard input and output.
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from forager.cli import output
 from forager.cli.options import AsJson, Capacity, flags_of, option
 from forager.cli.output import counted, note, say, show_json
 from forager.cli.running import CommandContext, run_until_stopped, with_services
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from forager.db.database import Database
     from forager.jobs.job import Recovered
     from forager.services.service import Service
-    from forager.services.status import ProcessIdentity
     from forager.settings import Settings
     from forager.tasks.task import RecoveredTask
 
@@ -102,7 +100,7 @@ async def run_worker(
                 part.stop()
 
         if sys.stderr is not None and sys.stderr.isatty():
-            output.note(welcome(settings, name))
+            note(welcome(settings, name))
         async with background_services(database, settings, command=name):
             await run_until_stopped(_run_together(parts), stop)
 
@@ -213,32 +211,23 @@ def _run_services(
 ) -> None:
     """Run services until Ctrl-C or SIGTERM."""
     from forager.db.database import open_database
+    from forager.logs import get_logger
     from forager.processes.identity import process_name
-    from forager.services.report import identify
+    from forager.services.report import identify, run_services
 
     settings = flags_of(context).load(quiet=False)
+    stopping = asyncio.Event()
+
+    async def until_stopped() -> None:
+        # logged from here, when signals are handled already
+        get_logger(command).info(f"{command} started")
+        await stopping.wait()
 
     async def work() -> None:
         async with open_database(settings, name=f"forager {command}", linger=False) as database:
             identity = identify(command, process_name())
             services = make(database, settings, identity.id)
-            await _run_until_signal(database, settings, identity, services)
+            async with run_services(database, settings, identity, services):
+                await run_until_stopped(until_stopped(), stopping.set)
 
     asyncio.run(work())
-
-
-async def _run_until_signal(
-    database: Database, settings: Settings, identity: ProcessIdentity, services: Iterable[Service]
-) -> None:
-    from forager.logs import get_logger
-    from forager.services.report import run_services
-
-    stopping = asyncio.Event()
-
-    async def until_stopped() -> None:
-        # logged from here, when signals are handled already
-        get_logger(identity.command).info(f"{identity.command} started")
-        await stopping.wait()
-
-    async with run_services(database, settings, identity, services):
-        await run_until_stopped(until_stopped(), stopping.set)

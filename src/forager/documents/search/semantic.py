@@ -50,6 +50,8 @@ class Embedding:
         self._database = database
         self._settings = settings
         self._has_pgvector: bool | None = None
+        # the last document whose sections were embedded
+        self._last = 0
 
     def service(self) -> Service:
         return Service(name="embeddings", every=INTERVAL, step=self.run_once, chunk=1)
@@ -61,7 +63,13 @@ class Embedding:
             return 0
         async with self._database.connection() as connection:
             is_current = await store.select_model(connection) == embedder.name
-            sections = await store.select_unembedded(connection, CHUNK, is_empty=not is_current)
+            # those before the last one may have been published since
+            for after in dict.fromkeys((self._last, 0)):
+                sections = await store.select_unembedded(
+                    connection, CHUNK, after=after, is_empty=not is_current
+                )
+                if sections:
+                    break
         vectors: list[list[float]] = []
         for start in range(0, len(sections), BATCH):
             batch = sections[start : start + BATCH]
@@ -70,6 +78,7 @@ class Embedding:
             await self._write(embedder, sections, vectors)
         elif is_current:
             await self._maintain()
+        self._last = sections[-1].document_id if sections else 0
         return len(sections)
 
     async def run(self) -> None:

@@ -139,88 +139,51 @@ async def insert_link_sets(
     )
 
 
-async def list_new_pages(
+async def list_pages(
     connection: Connection, source_id: str, generation_id: int, pages: Sequence[ManifestPage]
 ) -> None:
-    """Enter pages into a manifest whose documents were just written."""
+    """Enter pages into a manifest whose documents are stored."""
     await connection.execute(
         f"""
-        INSERT INTO generation_documents ({_LINE}, document_id)
-        SELECT %(generation)s, l.*, d.id
+        INSERT INTO generation_documents (
+            generation_id, document_id, url_hash, etag, last_modified, link_set, segment,
+            segment_offset, segment_length, fetched_at
+        )
+        SELECT %(generation)s, d.id, v.url_hash, v.etag, v.last_modified, v.link_set, v.segment,
+               v.segment_offset, v.segment_length, coalesce(v.fetched_at, now())
           FROM {_LINES}
-          JOIN {_VERSIONS} USING (url_hash)
-          JOIN {_IS_WRITTEN}
+          JOIN {_STORED}
         """,
         {
             "source": source_id,
             "generation": generation_id,
-            **_lines(pages),
-            **_versions([page.page for page in pages]),
+            **_LINES.values(
+                pages,
+                url_hash="page.key",
+                content_hash="page.document.content_hash",
+                version="page.document.extractor_version",
+                etag="page.etag",
+                last_modified="page.last_modified",
+                fetched_at="page.fetched_at",
+                **ref_columns([page.page.archive for page in pages]),
+            ),
         },
     )
 
 
-async def list_reused_pages(
-    connection: Connection, generation_id: int, pages: Sequence[ManifestPage]
-) -> None:
-    """Enter pages into a manifest whose documents were there before."""
-    await connection.execute(
-        f"""
-        INSERT INTO generation_documents ({_LINE}, document_id)
-        SELECT %(generation)s, l.*, k.document_id
-          FROM {_LINES}
-          JOIN unnest(%(url_hash)s::bytea[], %(ids)b::bigint[])
-               AS k (url_hash, document_id) USING (url_hash)
-        """,
-        {
-            "generation": generation_id,
-            "ids": [page.document_id for page in pages],
-            **_lines(pages),
-        },
-    )
-
-
-_LINE: LiteralString = """
-    generation_id, url_hash, etag, last_modified, link_set, segment, segment_offset,
-    segment_length, fetched_at
-"""
-_NEW_LINES = RowArrays(
-    "n", url_hash="bytea", etag="text", last_modified="text", link_set="bytea", segment="text",
-    segment_offset="bigint", segment_length="int", fetched_at="timestamptz",
+_LINES = RowArrays(
+    "v", url_hash="bytea", content_hash="bytea", version="text", etag="text",
+    last_modified="text", link_set="bytea", segment="text", segment_offset="bigint",
+    segment_length="int", fetched_at="timestamptz",
 )  # fmt: skip
-_LINES = f"""
-    (SELECT url_hash, etag, last_modified, link_set, segment, segment_offset, segment_length,
-            coalesce(fetched_at, now()) AS fetched_at
-       FROM {_NEW_LINES}) AS l
-"""
-# the documents that were just written for pages
 _VERSIONS = RowArrays("v", url_hash="bytea", content_hash="bytea", version="text")
-_IS_WRITTEN: LiteralString = """
+# the documents of these versions of pages
+_STORED: LiteralString = """
     documents d ON d.source_id = %(source)s
                AND d.url_hash = v.url_hash
                AND d.content_hash = v.content_hash
                AND d.extractor_version = v.version
 """
-
-
-def _lines(pages: Sequence[ManifestPage]) -> dict[str, Any]:
-    return _NEW_LINES.values(
-        pages,
-        url_hash="page.key",
-        etag="page.etag",
-        last_modified="page.last_modified",
-        fetched_at="page.fetched_at",
-        **ref_columns([page.page.archive for page in pages]),
-    )
-
-
-def _versions(pages: Sequence[NewPage]) -> dict[str, Any]:
-    return _VERSIONS.values(
-        pages,
-        url_hash="key",
-        content_hash="document.content_hash",
-        version="document.extractor_version",
-    )
 
 
 async def hold_segments(
@@ -371,8 +334,17 @@ async def relist_pages(
         UPDATE generation_documents m
            SET document_id = d.id
           FROM {_VERSIONS}
-          JOIN {_IS_WRITTEN}
+          JOIN {_STORED}
          WHERE m.generation_id = %(generation)s AND m.url_hash = v.url_hash
         """,
-        {"source": source_id, "generation": generation_id, **_versions(pages)},
+        {
+            "source": source_id,
+            "generation": generation_id,
+            **_VERSIONS.values(
+                pages,
+                url_hash="key",
+                content_hash="document.content_hash",
+                version="document.extractor_version",
+            ),
+        },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from struct import pack
 from typing import LiteralString
 
 from psycopg import sql
@@ -41,7 +42,7 @@ async def select_model(connection: Connection) -> str | None:
 
 async def create_vectors(connection: Connection, model: str, dimensions: int) -> None:
     """Make an empty table for a model; vectors of another model are dropped."""
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('section_vectors'))")
+    await _lock_vectors(connection)
     await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     await connection.execute("DROP TABLE IF EXISTS section_vectors")
     await connection.execute(
@@ -61,57 +62,75 @@ async def create_vectors(connection: Connection, model: str, dimensions: int) ->
     )
 
 
-_MISSING: LiteralString = """
-    SELECT c.document_id, c.position, coalesce(d.title, '') AS title, c.heading,
-           left(c.content, 2000) AS beginning
-      FROM (SELECT m.document_id
-              FROM sources s
-              JOIN generation_documents m ON m.generation_id = s.published_generation
-             WHERE EXISTS (SELECT FROM sections c WHERE c.document_id = m.document_id)
-               {missing}
-             LIMIT %(documents)s) k
-      JOIN documents d ON d.id = k.document_id
-      JOIN sections c ON c.document_id = k.document_id
-     ORDER BY c.document_id, c.position
-"""
-
-
 async def select_unembedded(
-    connection: Connection, documents: int, *, is_empty: bool = False
+    connection: Connection, documents: int, *, after: int, is_empty: bool = False
 ) -> list[SectionText]:
-    """Sections of some published documents that have no vectors; of any, if there is no table."""
+    """Sections of some published documents that have no vectors; of any, if there is no table.
+
+    In the order of documents, `after` one of them: to find the next ones, those before it are not
+    read again.
+    """
     missing: LiteralString = (
         ""
         if is_empty
         else "AND NOT EXISTS (SELECT FROM section_vectors v WHERE v.document_id = m.document_id)"
     )
     return await Rows(connection, SectionText).all(
-        _MISSING.format(missing=missing), {"documents": documents}
+        f"""
+        SELECT c.document_id, c.position, coalesce(d.title, '') AS title, c.heading,
+               left(c.content, 2000) AS beginning
+          FROM (SELECT m.document_id
+                  FROM generation_documents m
+                 WHERE m.document_id > %(after)s
+                   AND m.generation_id IN (SELECT published_generation FROM sources)
+                   AND EXISTS (SELECT FROM sections c WHERE c.document_id = m.document_id)
+                   {missing}
+                 ORDER BY m.document_id
+                 LIMIT %(documents)s) k
+          JOIN documents d ON d.id = k.document_id
+          JOIN sections c ON c.document_id = k.document_id
+         ORDER BY c.document_id, c.position
+        """,
+        {"documents": documents, "after": after},
     )
 
 
 async def insert_vectors(
     connection: Connection, keys: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
 ) -> None:
-    await connection.execute(
-        """
-        INSERT INTO section_vectors (document_id, position, embedding)
-        SELECT document_id, position, embedding::halfvec
-          FROM unnest(%s::bigint[], %s::integer[], %s::text[])
-               AS v (document_id, position, embedding)
-        ON CONFLICT DO NOTHING
-        """,
-        (
-            [key[0] for key in keys],
-            [key[1] for key in keys],
-            [_as_text(vector) for vector in vectors],
-        ),
+    """Store the vectors of sections, unless another worker has stored those of their document."""
+    await _lock_vectors(connection)
+    known = set(
+        await Values(connection).all(
+            "SELECT document_id FROM section_vectors WHERE document_id = ANY(%s)",
+            ([key[0] for key in keys],),
+        )
     )
+    async with connection.cursor().copy("COPY section_vectors FROM STDIN (FORMAT binary)") as copy:
+        await copy.write(
+            _COPY_HEADER
+            + b"".join(
+                _copied_row(*key, vector)
+                for key, vector in zip(keys, vectors, strict=True)
+                if key[0] not in known
+            )
+            + _COPY_END
+        )
 
 
-def _as_text(vector: Sequence[float]) -> str:
-    # as precise as a half-precision number; all digits would take four times as long to write
-    return f"[{','.join(['%.5g'] * len(vector))}]" % tuple(vector)
+# PostgreSQL's binary format, with pgvector's of half-precision vectors: their text takes ten times
+# as long to read
+_COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_COPY_END = b"\xff\xff"
+
+
+def _copied_row(document_id: int, position: int, vector: Sequence[float]) -> bytes:
+    size = len(vector)
+    return pack(f">hiqiiihh{size}e", 3, 8, document_id, 4, position, 4 + 2 * size, size, 0, *vector)
+
+
+async def _lock_vectors(connection: Connection) -> None:
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('section_vectors'))")
 
 
 async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:

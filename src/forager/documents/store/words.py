@@ -41,7 +41,8 @@ _COUNT: LiteralString = """
      UNION ALL
     SELECT %(generation)s, false, '', %(sections)s
 """
-# Names have no positions in a vector; its other lexemes are stems, which no one types.
+# Names have no positions in a vector; its other lexemes are stems, which no one types. OFFSET keeps
+# the planner from testing each occurrence of a word.
 _SPELL: LiteralString = """
     INSERT INTO search_words (generation_id, is_spelled, word, sections)
     WITH document AS MATERIALIZED (
@@ -49,20 +50,21 @@ _SPELL: LiteralString = """
           FROM generation_documents
          WHERE generation_id = %(generation)s AND hashint8(document_id) & 1023 < %(share)s
     )
-    SELECT %(generation)s, true, word, count(*)
-      FROM (SELECT w.lexeme AS word
-              FROM document JOIN section_search s USING (document_id), unnest(s.head_tsv) w
-             WHERE w.positions IS NULL
-             UNION ALL
-            SELECT w.lexeme
-              FROM document JOIN sections s USING (document_id),
-                   unnest(to_tsvector('simple', s.heading)) w
-             UNION ALL
-            SELECT w.lexeme
-              FROM document JOIN documents d ON d.id = document_id,
-                   unnest(to_tsvector('simple', coalesce(d.title, ''))) w) spelled
+    SELECT %(generation)s, true, word, sections
+      FROM (SELECT word, count(*) AS sections
+              FROM (SELECT w.lexeme AS word
+                      FROM document JOIN section_search s USING (document_id),
+                           unnest(s.head_tsv) w
+                     WHERE w.positions IS NULL
+                     UNION ALL
+                    SELECT unnest(tsvector_to_array(to_tsvector('simple', s.heading)))
+                      FROM document JOIN sections s USING (document_id)
+                     UNION ALL
+                    SELECT unnest(tsvector_to_array(to_tsvector('simple', d.title)))
+                      FROM document JOIN documents d ON d.id = document_id) spelled
+             GROUP BY word
+            OFFSET 0) counted
      WHERE length(word) BETWEEN 4 AND 40 AND word ~ '^[^§0-9]'
-     GROUP BY word
 """
 
 

@@ -43,7 +43,8 @@ def read_annotations(elements: Iterable[Element], dialect: Dialect) -> tuple[lis
     top: list[Item] = []
     orphans: Item = {}
     owner_of = _owner_finder(scopes)
-    for order, node, attributes, _ in elements:
+    for element in elements:
+        order, node, attributes = element.order, element.node, element.attributes
         opened: Item | None = None
         if dialect.scope in attributes:
             opened = {"@type": _types(attributes.get(dialect.kind)), "@order": order}

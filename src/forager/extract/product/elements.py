@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -13,21 +13,26 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 _MAX_KEPT = 1_500
 _MAX_TEXT = 300
 _MAX_TEXTS = 20_000
-
-Attributes = Mapping[str, str | None]
-
+_MAX_NAMES = 400
 
 # the number of elements that begin before a text, its node, and the text
 Text: TypeAlias = tuple[int, LexborNode, str]
 
 
 class Element(NamedTuple):
-    """An element, its position in document order, and its class and id in lower case."""
+    """An element, its position in document order, and its names in lower case.
+
+    These are its class and id, or its type if it was collected by its tag.
+    """
 
     order: int
     node: LexborNode
-    attributes: Attributes
-    names: str
+    names: str = ""
+
+    @property
+    def attributes(self) -> dict[str, str | None]:
+        """The attributes, read from the tree each time: keeping them costs more on most pages."""
+        return self.node.attributes
 
 
 # as `Element(...)`, in half the time
@@ -76,14 +81,14 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
     order = -1
     last = 0
     nodes = tree.root.traverse(include_text=True, skip_empty=True) if tree.root is not None else ()
-    kinds_of_class, kinds_of_id = _KINDS_OF_CLASS, _KINDS_OF_ID
+    class_kinds, id_kinds, is_plain = _CLASS_KINDS, _ID_KINDS, _TELLING.isdisjoint
     # the loop runs for thousands of nodes, most of them irrelevant: only cheap checks here
     for node in nodes:
         if (tag := node.tag_id) == _TEXT:
             # invisible text is the first node of its element, and may be long
             if bodies and not (last in _SILENT_TAGS and _is_silent(node.parent)):
                 text = node.text_content or ""
-                if len(text) < _MAX_TEXT and (text := text.strip()) and len(texts) <= _MAX_TEXTS:
+                if len(text) < _MAX_TEXT and (text := text.strip()):
                     texts.append((order, node, text))
             continue
         last = tag
@@ -92,24 +97,27 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
         order += 1
         attributes = node.attributes
         if tag in by_tag:
-            by_tag[tag].append(_element((order, node, attributes, "")))
+            by_tag[tag].append(_element((order, node, (attributes.get("type") or "").lower())))
         if not attributes:
             continue
-        names = attributes.get("class")
-        kinds = kinds_of_class[names] if names else ()
-        if len(attributes) > 1 or not names:
-            if (identifier := attributes.get("id")) and (also := kinds_of_id[identifier]):
-                kinds = _united(kinds, also)
-            if not _TELLING.isdisjoint(attributes) or attributes.get("role") == "button":
-                _collect_telling(found, _element((order, node, attributes, "")), kinds)
-                continue
-        if kinds:
-            element = _element((order, node, attributes, _names(attributes)))
+        classes, identifier = attributes.get("class"), attributes.get("id")
+        kinds = class_kinds[classes] if classes else ()
+        if identifier and (also := id_kinds[identifier]):
+            kinds = tuple(dict.fromkeys((*kinds, *also)))
+        if not is_plain(attributes):
+            _collect_telling(found, _element((order, node, "")), attributes, kinds)
+        elif kinds:
+            element = _element((order, node, _names(classes, identifier)))
             for kind in kinds:
                 by_kind[kind].append(element)
     for kept in (*by_tag.values(), *by_kind.values()):
         del kept[_MAX_KEPT:]
+    del texts[_MAX_TEXTS:]
     return found
+
+
+def _names(classes: str | None, identifier: str | None) -> str:
+    return f"{classes or ''} {identifier or ''}"[:_MAX_NAMES].lower()
 
 
 def _is_silent(node: LexborNode | None) -> bool:
@@ -178,59 +186,51 @@ _TEST_NAMES = (
     "data-qa",
     "data-auto",
 )
+BRAND_ATTRIBUTES = frozenset(
+    ["data-brand", "data-product-brand", "data-item-brand", "data-brand-name", "data-manufacturer",
+     "data-product-manufacturer", "data-vendor", "data-product-vendor"]
+)  # fmt: skip
 _MICRODATA = frozenset(["itemprop", "itemscope"])
 _RDFA = frozenset(["typeof", "property"])
-_TELLING = frozenset([*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES])
+# attributes other than names that may say what an element describes
+_TELLING = frozenset(
+    [*_MICRODATA, *_RDFA, *_SKU_ATTRIBUTES, *BRAND_ATTRIBUTES, *_JSON_ATTRIBUTES, *_TEST_NAMES,
+     "role"]
+)  # fmt: skip
 
 
-def _collect_telling(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
+def _collect_telling(
+    found: Elements, element: Element, attributes: dict[str, str | None], kinds: tuple[str, ...]
+) -> None:
     """Collect an element with an attribute that describes its content."""
-    attributes = element.attributes
-    if attributes.get("role") == "button" and element.node.tag != "button":
+    order, node, _ = element
+    telling = _TELLING.intersection(attributes)
+    if "role" in telling and attributes["role"] == "button" and node.tag != "button":
         _keep(found.buttons, element)
-    found_names = _TELLING.intersection(attributes)
-    if not found_names.isdisjoint(_MICRODATA):
+    if not telling.isdisjoint(_MICRODATA):
         _keep(found.microdata, element)
-    if not found_names.isdisjoint(_RDFA) and (
-        "typeof" in found_names or element.node.tag != "meta"
-    ):
+    if not telling.isdisjoint(_RDFA) and ("typeof" in telling or node.tag != "meta"):
         _keep(found.rdfa, element)
-    if not found_names.isdisjoint(_JSON_ATTRIBUTES):
+    if not telling.isdisjoint(_JSON_ATTRIBUTES):
         _collect_json(found, attributes)
-    if not found_names.isdisjoint(_SKU_ATTRIBUTES):
-        kinds = _united(kinds, ("skus",))
-    tests = () if found_names.isdisjoint(_TEST_NAMES) else tuple(_tests(attributes))
-    for value in tests:
-        kinds = _united(kinds, _KINDS_OF_CLASS[value])
-    if kinds:
-        order, node, _, _ = element
-        _add(found, Element(order, node, attributes, _names(attributes, tests)), kinds)
+    if not telling.isdisjoint(_SKU_ATTRIBUTES):
+        kinds = (*kinds, "skus")
+    if not telling.isdisjoint(BRAND_ATTRIBUTES):
+        kinds = (*kinds, "brands")
+    # the names of the element for the shop's tests
+    tests = [value for name in _TEST_NAMES if (value := attributes.get(name))]
+    if kinds := (*kinds, *(kind for value in tests for kind in _CLASS_KINDS[value])):
+        names = _names(attributes.get("class"), attributes.get("id"))
+        names = " ".join((names, *tests))[:_MAX_NAMES].lower()
+        for kind in dict.fromkeys(kinds):
+            _keep(getattr(found, kind), Element(order, node, names))
 
 
-def _tests(attributes: Attributes) -> Iterator[str]:
-    """The names of an element for the shop's tests."""
-    return (value for name in _TEST_NAMES if (value := attributes.get(name)))
-
-
-def _collect_json(found: Elements, attributes: Attributes) -> None:
+def _collect_json(found: Elements, attributes: dict[str, str | None]) -> None:
     for name in _JSON_ATTRIBUTES:
         value = attributes.get(name)
         if value and value[0] in "{[" and len(found.json_attributes) < 20:
             found.json_attributes.append(value)
-
-
-def _united(kinds: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*kinds, *others))) if others else kinds
-
-
-def _names(attributes: Attributes, tests: tuple[str, ...] = ()) -> str:
-    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:400].lower()
-    return " ".join((names, *tests))[:400].lower() if tests else names
-
-
-def _add(found: Elements, element: Element, kinds: tuple[str, ...]) -> None:
-    for kind in kinds:
-        _keep(getattr(found, kind), element)
 
 
 # parts of class names, in the languages of shops
@@ -243,7 +243,7 @@ _KINDS = (
     ("crumbs", r"crumb"),
     ("buys", r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy"),
     ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"
-               r"|designer|product-?_?maker"),
+               r"|designer|product-{0,2}_?(?:maker|supplier)"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
 )  # fmt: skip
 _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))
@@ -274,8 +274,8 @@ class _Kinds(dict[str, tuple[str, ...]]):
 
 
 # separate, so that ids generated for one page do not evict classes
-_KINDS_OF_CLASS = _Kinds(_ANY_KIND, 300)
-_KINDS_OF_ID = _Kinds(_ANY_ID, 100)
+_CLASS_KINDS = _Kinds(_ANY_KIND, 300)
+_ID_KINDS = _Kinds(_ANY_ID, 100)
 
 
 def _keep(kept: list[Element], element: Element) -> None:

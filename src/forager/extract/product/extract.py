@@ -110,7 +110,8 @@ def _crumbs(item: Item) -> list[str | None]:
 
 def _lone_brand(orphans: Item) -> Iterator[Fact]:
     """The one brand of a page that marks no item; several are those of a list."""
-    brands = {brand for each in listed(orphans.get("brand")) if (brand := brand_of(text_of(each)))}
+    named = listed(orphans.get("brand")) or listed(orphans.get("manufacturer"))
+    brands = {brand for each in named if (brand := brand_of(text_of(each)))}
     if len(brands) == 1:
         yield Fact(FieldName.BRAND, brands.pop(), 0.6, "microdata:orphan")
 
@@ -235,7 +236,8 @@ def star_facts(view: View) -> Iterator[Fact]:
     for element in view.elements.ratings[:120]:
         if view.distance(element) > 600 or view.surroundings.of(element.node).elsewhere:
             continue
-        text = element.attributes.get("title") or element.attributes.get("aria-label") or ""
+        attributes = element.attributes
+        text = attributes.get("title") or attributes.get("aria-label") or ""
         text = " ".join(f"{text} {element.node.text(separator=' ')[:400]}".split())[:200]
         stars = _STARS.search(text)
         if not rated and stars and (value := rating_of(stars[1] or stars[3], stars[2])):

@@ -73,8 +73,9 @@ def picture_facts(view: View) -> Iterator[Fact]:
 
 
 def _address(element: Element, view: View) -> str | None:
+    attributes = element.attributes
     for name in _SOURCES:
-        value = element.attributes.get(name)
+        value = attributes.get(name)
         if value and not value.startswith("data:") and looks_like_photo(value):
             return view.page.absolute(value)
     return None
@@ -85,11 +86,13 @@ def _belongs(element: Element, view: View) -> bool:
         return False
     if view.surroundings.of(element.node).elsewhere:
         return False
-    names = f"{element.attributes.get('class') or ''} {element.attributes.get('id') or ''}"
+    attributes = element.attributes
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
     heading = view.page.titles[0] if view.page.titles else None
-    return bool(_GALLERY.search(names)) or alike(element.attributes.get("alt"), heading) > 0.6
+    return bool(_GALLERY.search(names)) or alike(attributes.get("alt"), heading) > 0.6
 
 
 def _is_small(element: Element) -> bool:
-    sizes = (element.attributes.get("width"), element.attributes.get("height"))
+    attributes = element.attributes
+    sizes = (attributes.get("width"), attributes.get("height"))
     return any(size and size.isdecimal() and int(size[:6]) < _SMALL for size in sizes)

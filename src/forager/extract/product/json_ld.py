@@ -38,7 +38,7 @@ def read_json_ld(elements: Elements) -> list[Item]:
 
 def _all_items(elements: Elements) -> Iterator[Item]:
     for element in elements.scripts:
-        if "ld+json" in (element.attributes.get("type") or "").lower():
+        if "ld+json" in element.names:
             yield from _items(lenient_json(element.node.text()), 0)
 
 

@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 
 from forager.extract.product.meta import page_type
 from forager.extract.product.page import ProductPage
-from forager.extract.product.record import Availability, Fact, FieldName, Product
+from forager.extract.product.record import GONE, Fact, FieldName, Product
 from forager.extract.product.schema import PRODUCT_TYPES, types_of
 
 # from here on a page counts as a product's
 PRODUCT_PAGE = 0.5
 
 _ITEMS = ("json-ld:Product", "microdata:Product", "rdfa:Product")
-_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 _LISTS = frozenset(["itemlist", "collectionpage", "searchresultspage", "offercatalog"])
 _ARTICLES = frozenset(
     ["article", "newsarticle", "blogposting", "techarticle", "recipe", "qapage", "faqpage",
@@ -67,7 +66,7 @@ def _shop(product: Product, facts: Sequence[Fact]) -> float:
         score += 0.15 if _shown(facts) else 0.0
     if sku := product.evidence.get("sku"):
         score += 0.15 if sku.confidence >= 0.6 else 0.08
-    if product.availability in _GONE and product.evidence["availability"].confidence >= 0.7:
+    if product.availability in GONE and product.evidence["availability"].confidence >= 0.7:
         score += 0.25
     return score
 

@@ -15,7 +15,7 @@ from typing import Any
 from forager.extract.product.likeness import likeness
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import MAX_PRICE
-from forager.extract.product.record import Availability, Evidence, Fact, FieldName, Product
+from forager.extract.product.record import GONE, Availability, Evidence, Fact, FieldName, Product
 from forager.extract.product.wording import code_key
 
 # the share of the remaining doubt that each further place with the same value removes
@@ -203,7 +203,6 @@ def _settle_price(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:
 # a product with a price is available, unless something contradicts it
 _INFERRED = 0.35
 _SEEN = 0.85
-GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 
 
 def _settle_availability(chosen: dict[FieldName, Claim], facts: list[Fact]) -> None:

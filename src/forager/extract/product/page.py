@@ -68,8 +68,9 @@ class ProductPage:
         """The contents of `<meta>` elements, by their names in lower case."""
         metas: dict[str, list[str]] = {}
         for element in self.elements.metas[:_MAX_META]:
-            name = element.attributes.get("property") or element.attributes.get("name")
-            if name and (content := element.attributes.get("content")):
+            attributes = element.attributes
+            name = attributes.get("property") or attributes.get("name")
+            if name and (content := attributes.get("content")):
                 metas.setdefault(name.strip().lower(), []).append(content)
         return metas
 
@@ -106,11 +107,7 @@ class ProductPage:
     def titles(self) -> tuple[str, ...]:
         """The names that the page has: its heading, its OpenGraph title, its title."""
         headings = (element.node.text(separator=" ") for element in self.elements.headings[:3])
-        shared = (
-            element.attributes.get("content") or ""
-            for element in self.elements.metas
-            if element.attributes.get("property") == "og:title"
-        )
+        shared = self.metas.get("og:title", ())
         named = (" ".join(text[:2000].split()) for text in (*headings, *shared, self.title or ""))
         return tuple(dict.fromkeys(text[:500] for text in named if text))
 

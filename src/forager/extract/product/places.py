@@ -14,10 +14,10 @@ from decimal import Decimal
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.merge import GONE, claims_for
+from forager.extract.product.merge import claims_for
 from forager.extract.product.page import ProductPage
 from forager.extract.product.price import Money, money_in
-from forager.extract.product.record import Fact, FieldName, Product
+from forager.extract.product.record import GONE, Fact, FieldName, Product
 
 # recorded for a page that states a price and does not show it at the learned path
 NOT_SHOWN = ""

@@ -23,6 +23,9 @@ class Availability(StrEnum):
     DISCONTINUED = "discontinued"
 
 
+GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
+
+
 class ImageRole(StrEnum):
     PRIMARY = "primary"
     GALLERY = "gallery"

@@ -58,7 +58,14 @@ BRAND_LABELS = frozenset(
      "fabricante", "producent", "fabrikant", "tillverkare", "merkki", "mærke", "merke",
      "producător", "бренд", "производитель", "виробник", "торговая марка", "ブランド", "メーカー",
      "品牌", "브랜드", "제조사", "מותג", "العلامة التجارية", "merek", "ยี่ห้อ", "thương hiệu", "maker",
-     "made by", "manufactured by"]
+     "made by", "manufactured by", "make", "markenname", "marke/hersteller", "marchio",
+     "nome della marca", "nome do fabricante", "nome da marca", "nombre de la marca",
+     "marque du produit", "nom de la marque", "fabrikant/merk", "merknaam", "valmistaja", "brändi",
+     "produsent", "varemerke", "κατασκευαστής", "μάρκα", "εταιρεία", "proizvođač", "proizvajalec",
+     "blagovna znamka", "robna marka", "prekės ženklas", "gamintojas", "kaubamärk", "tootja",
+     "zīmols", "ražotājs", "marcă", "márkanév", "марка", "торгова марка", "изготовитель",
+     "ブランド名", "メーカー名", "製造元", "品牌名稱", "品牌名称", "廠牌", "브랜드명", "제조사명",
+     "nhà sản xuất", "üretici", "brand/manufacturer", "יצרן", "الشركة المصنعة", "الماركة"]
 )  # fmt: skip
 BRAND_LABEL = rf"(?:(?:product|item) )?(?:{'|'.join(sorted(BRAND_LABELS, reverse=True))})(?: name)?"
 _BRAND_PREFIX = re.compile(rf"^(?:{BRAND_LABEL}|by|von)\s*[:：]\s*", re.IGNORECASE)

@@ -59,13 +59,14 @@ _COUNTS = RowArrays(
 
 
 async def add_counts(connection: Connection, counts: Sequence[ParseCount]) -> None:
-    """Add to the counts of today; no two counts may have the same key."""
+    """Add to the counts of today."""
     # in one order, so that two workers cannot deadlock
     await connection.execute(
         f"""
         INSERT INTO parse_rates AS r (domain_id, parser, parser_version, role, day, pages, good)
-        SELECT c.domain_id, c.parser, c.version, c.role, {_TODAY}, c.pages, c.good
+        SELECT c.domain_id, c.parser, c.version, c.role, {_TODAY}, sum(c.pages), sum(c.good)
           FROM {_COUNTS}
+         GROUP BY c.domain_id, c.parser, c.version, c.role
          ORDER BY c.domain_id, c.parser, c.version, c.role
             ON CONFLICT (domain_id, parser, parser_version, role, day) DO UPDATE
            SET pages = r.pages + excluded.pages, good = r.good + excluded.good

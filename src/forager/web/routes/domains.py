@@ -102,7 +102,7 @@ async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:
 async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
     decision = Decision(form.text("decision") or Decision.DISCARD)
     tasks = await decide_alarm(visit.database, host, decision)
-    return Done(f"Held results {decision.value}ed: {tasks} tasks.", to=_url(host))
+    return Done(f"Withheld results {decision.value}ed: {tasks} tasks.", to=_url(host))
 
 
 @action(router, "/domains/{host}/hold")

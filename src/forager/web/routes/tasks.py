@@ -153,7 +153,7 @@ def _selection(form: Form) -> Selection:
 def _recrawled(done: Recrawled) -> str:
     words = [f"{counted(done.due, 'task')} due now"]
     if done.held:
-        words.append(f"{done.held} of them held, and waiting until they are resumed")
+        words.append(f"{done.held} of them on hold, and waiting until they are resumed")
     if done.under_way:
         words.append(f"{done.under_way} already in progress")
     return f"{', '.join(words)}."
@@ -166,9 +166,9 @@ def _held(held: Held) -> str:
     if held.all_hold is not None:
         now.append(f"All tasks are {held.all_hold}.")
     if held.held_domains:
-        now.append(f"{counted(held.held_domains, 'domain')} held.")
+        now.append(f"{counted(held.held_domains, 'domain')} on hold.")
     if held.held_tasks:
-        now.append(f"{counted(held.held_tasks, 'task')} held.")
+        now.append(f"{counted(held.held_tasks, 'task')} on hold.")
     return " ".join(now) or "No tasks are on hold."
 
 

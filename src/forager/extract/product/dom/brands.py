@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from forager.extract.product.dom.view import View
-from forager.extract.product.elements import Element, Text, anchors_near
+from forager.extract.product.elements import BRAND_ATTRIBUTES, Element, Text, anchors_near
 from forager.extract.product.price import money_in
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import (
@@ -28,8 +28,8 @@ _STARTS = frozenset(label[:2] for label in (*BRAND_LABELS, "product", "item"))
 _BYLINE = re.compile(r"(?:by|von|par|door|av|af)(?::?\s(?P<value>.{2,40})|:?)", re.IGNORECASE)
 _BRAND_PATH = re.compile(
     r"/(?:brands?|marcas?|marques?|marken?|merken?|hersteller|manufacturers?|fabricants?|znacky?"
-    r"|producent|vyrobc[ei]|varumarken?|brend|marka|designers?)(?:[/=_-]|\.|$)|[?&](?:brand|marca"
-    r"|marque|manufacturer)(?:_id)?=",
+    r"|producent|vyrobc[ei]|varumarken?|brend|marka|marchi|designers?)(?:[/=_-]|\.|$)"
+    r"|/collections/vendors\b|[?&](?:brand|marca|marque|manufacturer)(?:_id)?=",
     re.IGNORECASE,
 )
 _LOGO = re.compile(r"\s+logo$|^logo\s+(?:of\s+)?", re.IGNORECASE)
@@ -90,8 +90,7 @@ def _byline(lines: list[Text], view: View) -> str | None:
     if view.heading is None:
         return None
     inside = view.heading.node.text(separator=" ")
-    start = view.heading.order
-    below = [each for each in lines if each[0] >= start and each[2] not in inside][:_BELOW]
+    below = [each for each in lines if each[0] >= view.start and each[2] not in inside][:_BELOW]
     for at, (_, _, text) in enumerate(below):
         if len(text) < 50 and (found := _BYLINE.fullmatch(text)):
             brand = shown_brand(found["value"] or _linked_text(below[at + 1 : at + 2], view))
@@ -107,13 +106,32 @@ def _linked_text(texts: list[Text], view: View) -> str:
 
 
 def brand_facts(view: View) -> Iterator[Fact]:
-    """Elements near the heading that are named after brands."""
+    """Elements near the heading that are named after brands, or have an attribute for one."""
     title = words_in(" ".join(view.page.titles))
-    for element in view.elements.brands[:80]:
-        if _is_beside(element, view) and (brand := _named_brand(element)):
+    beside = [each for each in view.elements.brands[:80] if _is_beside(each, view)]
+    for element in beside:
+        if brand := _named_brand(element):
             bonus = 0.12 if words_in(brand) <= title else 0.0
             yield Fact(FieldName.BRAND, brand, 0.5 + bonus, f"dom:{element.names[:40].strip()}")
-            return
+            break
+    stated = {brand for each in (*beside, *view.elements.inputs[:300]) if (brand := _stated(each))}
+    # several brands are those of a list of products
+    if len(stated) == 1:
+        yield Fact(FieldName.BRAND, stated.pop(), 0.54, "dom:data-brand")
+
+
+def _stated(element: Element) -> str | None:
+    attributes = element.attributes
+    if element.node.tag == "input":
+        name = code_key(attributes.get("name") or "")
+        return shown_brand(attributes.get("value") or "") if name in _BRAND_FIELDS else None
+    brands = (shown_brand(attributes.get(name) or "") for name in BRAND_ATTRIBUTES)
+    # a shop's abbreviation is no name
+    return next((b for b in brands if b and (len(b) > 3 or not b.islower())), None)
+
+
+# names of hidden fields, without punctuation
+_BRAND_FIELDS = frozenset(["brand", "brandname", "productbrand", "itembrand", "manufacturer"])
 
 
 def link_facts(view: View) -> Iterator[Fact]:
@@ -127,18 +145,18 @@ def link_facts(view: View) -> Iterator[Fact]:
 
 
 def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
-    start = view.heading.order if view.heading else 0
-    for order, node in anchors_near(view.page.tree, start - _NEAR, start + _NEAR):
-        attributes = node.attributes
-        if _BRAND_PATH.search((attributes.get("href") or "")[:300]):
-            element = Element(order, node, attributes, "")
+    first, last = view.start - _NEAR, view.start + _NEAR
+    for order, node in anchors_near(view.page.tree, first, last):
+        if _BRAND_PATH.search((node.attributes.get("href") or "")[:300]):
+            element = Element(order, node)
             yield element, shown_brand(node.text(separator=" ")) or _picture_brand(element)
 
 
 def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
     for element in view.elements.images[:300]:
-        alt = element.attributes.get("alt") or ""
-        address = (element.attributes.get("src") or "")[:300]
+        attributes = element.attributes
+        alt = attributes.get("alt") or ""
+        address = (attributes.get("src") or "")[:300]
         if alt and (_LOGO.search(alt) or _BRAND_PATH.search(address)):
             yield element, shown_brand(_LOGO.sub("", alt))
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborNode
 
-from forager.extract.product.dom.view import View
+from forager.extract.product.dom.view import TEXT_START, View
 from forager.extract.product.elements import Element, Text
 from forager.extract.product.record import Fact, FieldName
-from forager.extract.product.wording import brand_of, code_key, gtin_of, sku_of
+from forager.extract.product.wording import code_key, gtin_of, sku_of
 
 _NUMBER = r"(?:numbers?|num\b\.?|no\b\.?|nr\b\.?|n[°º]|№|code|id\b|#)"
 # a label that can only mean the shop's code
@@ -105,16 +107,16 @@ def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
 
 def _labeled_codes(view: View) -> Iterator[_LabeledCode]:
     texts = view.texts
-    start = view.heading.order if view.heading else 0
-    for at, (order, node, text) in enumerate(texts):
-        if len(text) >= _MAX_TEXT or not _may_have_label(text):
+    for at in view.texts_with(_MAY_BE_LABEL):
+        order, node, text = texts[at]
+        if len(text) >= _MAX_TEXT:
             continue
         for found, rest in _labels_in(text):
             following = "" if rest else _next_text(texts, at)
             code = _code_beside(found, rest, following)
             if code is None or _is_aside(node, view):
                 continue
-            distance = abs(order - start)
+            distance = abs(order - view.start)
             yield _judged(found, code, distance, hidden=view.surroundings.of(_parent(node)).hidden)
 
 
@@ -123,25 +125,13 @@ def _next_text(texts: list[Text], at: int) -> str:
     return next((t for _, _, t in texts[at + 1 : at + 4] if not _PUNCTUATION.fullmatch(t)), "")
 
 
-def _may_have_label(text: str) -> bool:
-    """Whether a text may have a label, which few have: a cheap check."""
-    start = text[:3].lower()
-    return (
-        start in _STARTS
-        or start[:2] in _SHORT_STARTS
-        or text[0] in _EDGE
-        or _LATER_PART.search(text) is not None
-    )
-
-
 def _labels_in(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """The labels at the start of the parts of a text, each with the text after it."""
     parts = _BETWEEN.split(text) if _SEPARATOR.search(text) else (text,)
     for part in parts:
         bare = part.lstrip(_EDGE).strip()
         lower = bare.lower()
-        starts = lower[:3] in _STARTS or lower[:2] in _SHORT_STARTS
-        if starts and len(lower) == len(bare) and (found := _LABEL.match(lower)):
+        if len(lower) == len(bare) and (found := _LABEL.match(lower)):
             yield found, bare[found.end() :]
 
 
@@ -197,16 +187,16 @@ def _starts() -> list[str]:
         kode rif арт symbol indeks mpn model modèle modele mfr mfg manufacturer part hersteller
         型番 型號 型号 ean gtin upc isbn barcode
     """
-    return [word[:3] for word in words.split()]
+    return sorted({word[:3] for word in words.split()})
 
 
-_STARTS = frozenset(start for start in _starts() if len(start) == 3)
-_SHORT_STARTS = frozenset(start for start in _starts() if len(start) == 2)
-_ANY_START = "|".join(map(re.escape, sorted(_STARTS | _SHORT_STARTS)))
-_LATER_PART = re.compile(
-    rf"[|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})",
-    re.IGNORECASE,
+# by the first letter, so that the others are compared only after it
+_ANY_START = "|".join(
+    f"{re.escape(first)}(?:{'|'.join(re.escape(start[1:]) for start in starts)})"
+    for first, starts in groupby(_starts(), key=itemgetter(0))
 )
+# where a label may begin: few texts have such a place
+_MAY_BE_LABEL = re.compile(rf"[{TEXT_START}|;•·,\n]\s*[{re.escape(_EDGE)}]*\s*(?:{_ANY_START})")
 
 
 # --- attributes and form fields -----------------------------------------------------------------
@@ -232,8 +222,9 @@ def attribute_facts(view: View) -> Iterator[Fact]:
         if not (around.elsewhere or around.tile):
             yield from _element_facts(element, view)
     for element in view.elements.inputs[:300]:
-        name = (element.attributes.get("name") or element.attributes.get("id") or "").lower()
-        value = element.attributes.get("value") or ""
+        attributes = element.attributes
+        name = (attributes.get("name") or attributes.get("id") or "").lower()
+        value = attributes.get("value") or ""
         if (trust := _ID_INPUTS.get(name)) is None or not _is_bare_code(value):
             continue
         if not view.surroundings.of(element.node).elsewhere:
@@ -243,12 +234,11 @@ def attribute_facts(view: View) -> Iterator[Fact]:
 
 
 def _element_facts(element: Element, view: View) -> Iterator[Fact]:
+    attributes = element.attributes
     for name, trust in _ID_ATTRIBUTES:
-        value = element.attributes.get(name)
+        value = attributes.get(name)
         if value and _is_bare_code(value):
             yield Fact(FieldName.SKU, value.strip(), trust - _far(element, view), f"dom:{name}")
-    if brand := brand_of(element.attributes.get("data-brand")):
-        yield Fact(FieldName.BRAND, brand, 0.55 - _far(element, view), "dom:data-brand")
     if element.node.tag in ("script", "style", "input", "select", "form", "option"):
         return
     text = element.node.text(separator=" ")

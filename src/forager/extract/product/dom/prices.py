@@ -256,7 +256,7 @@ _LOUD_TAGS = frozenset(["b", "strong", "big", "em", "h2", "h3", "h4", "ins"])
 
 
 def _text_candidates(view: View) -> list[Candidate]:
-    start = view.heading.order if view.heading else 0
+    start = view.start
     found: list[Candidate] = []
     for order, node, text in view.texts:
         if start - _BEFORE <= order <= start + _AFTER and _DIGIT.search(text):
@@ -271,7 +271,7 @@ def _in_text(text: str, parent: LexborNode, order: int, view: View) -> Iterator[
     if not any(m.symbol for m in moneys):
         return
     names = (parent.attributes.get("class") or "").lower()
-    element = Element(order, parent, parent.attributes, names)
+    element = Element(order, parent, names)
     base = _score_of_place(element, view, 0)
     if base is None:
         return

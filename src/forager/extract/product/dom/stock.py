@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from forager.extract.product.availability import words_of
 from forager.extract.product.dom.view import View
 from forager.extract.product.elements import Element
-from forager.extract.product.record import Availability, Fact, FieldName
+from forager.extract.product.record import GONE, Availability, Fact, FieldName
 
 _MAX_TEXT = 140
 _NEAR = 900
@@ -20,7 +20,6 @@ _OPTION_TRUST = 0.3
 # more elements of one name are about variants or other products
 _MANY = 2
 _NO_WORDS = frozenset(["script", "style", "input", "option", "select", "meta", "link", "form"])
-_GONE = (Availability.OUT_OF_STOCK, Availability.DISCONTINUED)
 # "not available for collection", "sold out in this size": of one option, not of the product
 _OF_AN_OPTION = re.compile(
     r"deliver|shipping|ship to|pick ?-?up|collect|in[- ]?stores?\b|your (?:area|store|location)"
@@ -48,10 +47,10 @@ def _word_facts(view: View) -> Iterator[Fact]:
             meaning, confidence = stated
             best[meaning] = max(best.get(meaning, 0.0), confidence)
     buyable = _can_be_bought(view) or any(
-        meaning not in _GONE and trust >= 0.6 for meaning, trust in best.items()
+        meaning not in GONE and trust >= 0.6 for meaning, trust in best.items()
     )
     for meaning, confidence in best.items():
-        if meaning in _GONE and confidence >= 0.7 and (_button_off(view) or not buyable):
+        if meaning in GONE and confidence >= 0.7 and (_button_off(view) or not buyable):
             # words and button agree, even if the data of the page does not
             confidence += _BOTH
         yield Fact(FieldName.AVAILABILITY, meaning, confidence, "dom:stock")
@@ -59,12 +58,12 @@ def _word_facts(view: View) -> Iterator[Fact]:
 
 def text_stock_facts(view: View) -> Iterator[Fact]:
     """A short text below the heading that says "sold out", where no element is named so."""
-    start = view.heading.order if view.heading else 0
+    start = view.start
     if _can_be_bought(view):
         return
     found = 0
     for order, node, text in view.texts:
-        if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in _GONE:
+        if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in GONE:
             around = view.surroundings.of(node.parent or node)
             aside = around.elsewhere or around.tile or around.hidden or around.linked
             if not (aside or around.option or _OF_AN_OPTION.search(text.lower())):
@@ -94,10 +93,10 @@ def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availabili
     if around.elsewhere or around.hidden or around.linked:
         return None
     of_option = bool(_OF_AN_OPTION.search(text.lower()))
-    if meaning in _GONE and (around.tile or repeated or of_option):
+    if meaning in GONE and (around.tile or repeated or of_option):
         return None
     confidence = 0.75 if len(text) < 80 else 0.6
-    if meaning in _GONE and around.option:
+    if meaning in GONE and around.option:
         return meaning, _OPTION_TRUST
     confidence -= 0.3 if of_option else 0.0
     if view.distance(element) > _NEAR:
@@ -118,7 +117,7 @@ def _says_gone(view: View) -> bool:
     """Whether a button near the heading says that the product is unavailable."""
     for element, text in view.buttons[:200]:
         near = view.distance(element) < _NEAR
-        if near and text and len(text) < 50 and words_of(text) in _GONE:
+        if near and text and len(text) < 50 and words_of(text) in GONE:
             around = view.surroundings.of(element.node)
             if not (around.elsewhere or around.tile or around.hidden or around.option):
                 return True

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -14,6 +15,8 @@ from forager.extract.product.elements import Element, Elements, Text, tag_id
 from forager.extract.product.page import ProductPage
 from forager.extract.product.wording import alike
 
+# stands before every text where texts are joined; no text of a page has it
+TEXT_START = "\0"
 _BUY = re.compile(
     r"add (?:\w+ )?to (?:\w+ )?(?:cart|basket|bag|trolley|order)|buy (?:it )?now|buy this|\bbuy\b"
     r"|^order now"
@@ -80,7 +83,7 @@ class View:
     @cached_property
     def buy_button(self) -> BuyButton | None:
         """The button nearest after the heading that puts the product into a cart."""
-        start = self.heading.order if self.heading else 0
+        start = self.start
         found = [e for e, text in self._controls() if _is_buy(e, text)]
         found = [e for e in found if not self.surroundings.of(e.node).elsewhere]
         if not found:
@@ -96,22 +99,41 @@ class View:
         return self.elements.texts
 
     @cached_property
+    def _joined_texts(self) -> str:
+        return "".join([f"{TEXT_START}{text}" for _, _, text in self.texts]).lower()
+
+    def texts_with(self, pattern: re.Pattern[str]) -> Iterator[int]:
+        """The indexes of the texts in which a lower-case pattern is found: one search for all.
+
+        The pattern may use `TEXT_START`, and matches within one text.
+        """
+        joined, index, counted = self._joined_texts, -1, 0
+        for found in pattern.finditer(joined):
+            # the number of texts that start before the end of the match
+            new, counted = joined.count(TEXT_START, counted, found.end()), found.end()
+            index += new
+            if new:
+                yield index
+
+    @cached_property
     def buttons(self) -> list[tuple[Element, str]]:
         """The buttons with their texts."""
         return [(element, control_text(element)) for element in self.elements.buttons[:300]]
 
     def _controls(self) -> list[tuple[Element, str]]:
-        inputs = [e for e in self.elements.inputs if (e.attributes.get("type") or "").lower() in
-                  ("submit", "button", "image")]  # fmt: skip
+        inputs = [e for e in self.elements.inputs if e.names in ("submit", "button", "image")]
         links = [e for e in self.elements.buys if e.node.tag == "a"]
         named = ((element, control_text(element)) for element in (*inputs[:100], *links[:100]))
         return sorted((*self.buttons, *named), key=lambda control: control[0].order)
 
+    @cached_property
+    def start(self) -> int:
+        """The position of the heading, or of the first element of a page without one."""
+        return self.heading.order if self.heading else 0
+
     def distance(self, element: Element) -> int:
         """Elements between this one and the heading; elements before the heading count double."""
-        if self.heading is None:
-            return element.order
-        gap = element.order - self.heading.order
+        gap = element.order - self.start
         return gap if gap >= 0 else -2 * gap
 
 
@@ -156,7 +178,8 @@ def control_text(element: Element) -> str:
 def _is_buy(element: Element, text: str) -> bool:
     if text and len(text) < 60 and _says_buy(text.lower()):
         return True
-    names = f"{element.attributes.get('class') or ''} {element.attributes.get('id') or ''}".lower()
+    attributes = element.attributes
+    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".lower()
     return bool(_BUY_NAMES.search(names[:300]))
 
 

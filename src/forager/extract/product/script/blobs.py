@@ -35,11 +35,9 @@ def blobs_of(page: ProductPage, marks: Collection[str]) -> Iterator[Any]:
         if (value := lenient_json(text)) is not None:
             yield value
     for element in page.elements.scripts:
-        kind = (element.attributes.get("type") or "").lower()
-        if "ld+json" in kind or element.attributes.get("src"):
-            continue
-        text = element.node.text()
-        if not 40 < len(text) < _MAX_SCRIPT or budget < len(text):
+        kind = element.names
+        text = "" if "ld+json" in kind else element.node.text()
+        if not 40 < len(text) < _MAX_SCRIPT or budget < len(text) or element.attributes.get("src"):
             continue
         if not (_holds_any(text, marks) and _holds_any(text, _MENTIONS)):
             continue

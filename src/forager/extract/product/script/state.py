@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 from forager.extract.product.availability import term_of
 from forager.extract.product.currency import currency_of
@@ -54,6 +54,8 @@ _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centam
           "regular")  # fmt: skip
 _INTERESTING = frozenset((*_PRICES, *_CURRENCIES, *(name for name, _ in _SKUS), "variants"))
 _NESTED = frozenset([dict, list])
+# keys of Shopify, whose themes count in cents
+_IN_CENTS = frozenset(["compareatprice", "publictitle"])
 _NOT_KEY = re.compile(r"[\W_]+")
 
 Lowered = Mapping[str, Any]
@@ -127,15 +129,18 @@ def _objects(blob: Any) -> Iterator[Lowered]:
 
 def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:
     """Names and codes that the page knows as its own say which object is meant."""
-    name = next((n for key in _NAMES if (n := name_of(keys.get(key)))), None)
+    variants = keys.get("variants")
+    variant = _variant(variants[0]) if _holds_objects(variants) else Variant()
+    name = _name(keys) or variant.name
     score = 0.0
     if name and len(name) > 3:
         likeness = max((alike(name, title) for title in page.titles), default=0.0)
         score += 2.5 * likeness if likeness >= 0.75 else -2.0
-    codes = [str(keys[key]) for key, _ in _SKUS if isinstance(keys.get(key), str | int)]
+    stated = (_first(keys.get(key)) for key, _ in _SKUS)
+    codes = [str(code) for code in stated if isinstance(code, str | int)]
     if any(len(code) > 3 and (code in skus or code in page.url) for code in codes):
         score += 2.0
-    score += 0.0 if keys.keys().isdisjoint(_PRICES) else 1.0
+    score += 1.0 if variant.price or not keys.keys().isdisjoint(_PRICES) else 0.0
     score += 0.3 if codes else 0.0
     score += 0.0 if keys.keys().isdisjoint(_BRANDS) else 0.2
     return score
@@ -153,16 +158,16 @@ def _facts(keys: Lowered, score: float, page: ProductPage) -> Iterator[Fact]:
     if prices[0] and prices[1] and prices[1] > prices[0]:
         yield Fact(FieldName.LIST_PRICE, prices[1], trust, origin)
     for key, share in _SKUS:
-        if code := sku_of(keys.get(key)):
+        if code := sku_of(_first(keys.get(key))):
             yield Fact(FieldName.SKU, code, trust * share, f"{origin}.{key}")
     for field, names in _IDENTIFIERS:
-        if code := next((c for key in names if (c := sku_of(keys.get(key)))), None):
+        if code := next((c for key in names if (c := sku_of(_first(keys.get(key))))), None):
             yield Fact(field, code, trust, origin)
     yield from _other_facts(keys, trust, origin)
 
 
 def _other_facts(keys: Lowered, trust: float, origin: str) -> Iterator[Fact]:
-    if name := next((n for key in _NAMES if (n := name_of(keys.get(key)))), None):
+    if name := _name(keys):
         yield Fact(FieldName.NAME, name, trust * 0.8, origin)
     brands = (b for key in _BRANDS if (b := brand_of(_named(keys.get(key)))))
     # a shop's abbreviation is no name
@@ -175,6 +180,10 @@ def _other_facts(keys: Lowered, trust: float, origin: str) -> Iterator[Fact]:
     variants = _variants(keys)
     if len(variants) > 1:
         yield Fact(FieldName.VARIANTS, variants, trust, origin)
+
+
+def _name(keys: Lowered) -> str | None:
+    return next((name for key in _NAMES if (name := name_of(_first(keys.get(key))))), None)
 
 
 def _first(value: Any) -> Any:
@@ -211,8 +220,7 @@ def _price_pair(keys: Lowered, currency: str | None) -> tuple[Decimal | None, De
     paid = found[0] if keys.get("saleprice") or len(found) == 1 else min(found[:3])
     higher = [a for a in (*before, *found) if a > paid]
     paid, former = paid, min(higher, default=None)
-    if "compareatprice" in keys and isinstance(_first(keys.get("price")), int):
-        # a theme of Shopify counts in cents
+    if not _IN_CENTS.isdisjoint(keys) and isinstance(_first(keys.get("price")), int):
         return paid / 100, former / 100 if former else None
     return paid, former
 
@@ -236,6 +244,10 @@ def _availability(keys: Lowered) -> Availability | None:
     return next((a for key in _STOCKS if (a := term_of(_named(keys.get(key))))), None)
 
 
+def _holds_objects(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
 def _variants(keys: Lowered) -> tuple[Variant, ...]:
     listed = keys.get("variants")
     if not isinstance(listed, list):
@@ -248,8 +260,8 @@ def _variant(item: dict[str, Any]) -> Variant:
     keys = _lowered(item, 60)
     price, _ = _price_pair({**keys, "variants": None}, None)
     return Variant(
-        sku=next((c for key, _ in _SKUS if (c := sku_of(keys.get(key)))), None),
-        name=next((n for key in _NAMES if (n := name_of(keys.get(key)))), None),
+        sku=next((c for key, _ in _SKUS if (c := sku_of(_first(keys.get(key))))), None),
+        name=_name(keys),
         price=price,
         availability=_availability(keys),
         gtin=next((g for key in _GTINS if (g := gtin_of(_first(keys.get(key))))), None),
