@@ -6,7 +6,11 @@ import re
 
 from forager.db.schema import MIGRATIONS, UPGRADES
 
-SCHEMA = "\n".join((MIGRATIONS / "versions" / name).read_text("utf-8") for name in UPGRADES)
+# a section ends with its file
+END = "-- end"
+SCHEMA = "\n".join(
+    f"{(MIGRATIONS / 'versions' / name).read_text('utf-8')}\n{END}" for name in UPGRADES
+)
 
 
 def tables() -> list[tuple[str, str, str]]:
@@ -17,13 +21,16 @@ def tables() -> list[tuple[str, str, str]]:
     for line in SCHEMA.splitlines():
         if section := re.match(r"-- (\w+) -{10,}$", line):
             owner, comment = section[1], []
+        elif line == END:
+            owner, comment = "", []
         elif line.startswith("-- "):
             comment.append(line[3:])
         elif made := re.match(r"CREATE (?:TABLE|VIEW) (\w+)", line):
             found[made[1]] = owner, " ".join(comment)
             comment = []
         elif altered := re.match(r"ALTER TABLE (\w+)", line):
-            found[altered[1]] = owner, found[altered[1]][1]
+            before, description = found[altered[1]]
+            found[altered[1]] = owner or before, description
             comment = []
         elif dropped := re.match(r"DROP (?:TABLE|VIEW) ([\w, ]+);", line):
             for name in dropped[1].split(", "):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 
@@ -40,9 +40,15 @@ def parse_size(text: str) -> int:
 
 def size_in_words(size: int) -> str:
     """Format bytes in the largest unit that leaves a number above one."""
-    for unit in ("TB", "GB", "MB", "kB"):
-        if size >= _BYTES[unit.lower()]:
-            return f"{size / _BYTES[unit.lower()]:.1f} {unit}"
+    for unit, length in (
+        ("PB", 10**15),
+        ("TB", 10**12),
+        ("GB", 10**9),
+        ("MB", 10**6),
+        ("kB", 10**3),
+    ):
+        if size >= length:
+            return f"{size / length:.1f} {unit}"
     return f"{size} B"
 
 
@@ -58,6 +64,12 @@ def amount_text(value: Decimal) -> str:
 
 def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(items: Sequence[object], most: int = 20) -> str:
+    """The first items, and the number of others."""
+    shown = ", ".join(map(str, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 def price_text(amount: Decimal, currency: str | None) -> str:

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Annotated
 
 import pytest
@@ -14,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from forager.cli import output
-from forager.cli.options import grouped, option
+from forager.cli.options import changes_of, grouped, number, option, setting
 from forager.cli.output import Steps
 from forager.db.cursor import Page
 
@@ -57,6 +58,37 @@ def test_a_table_is_declared_by_its_headings(capsys: pytest.CaptureFixture[str])
     output.show_table("ID>, NAME…, URL~", [(7, "lamp", None), (10, ("desk", "bold"), "x")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["ID  NAME  URL", " 7  lamp", "10  desk  x"]
+
+
+def test_a_column_may_be_left_out_if_it_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    columns: output.Columns = {"ID>": "id", "NOTE?": "note"}
+    output.show_rows(columns, [SimpleNamespace(id=7, note=None)])
+    output.show_rows(columns, [SimpleNamespace(id=7, note=None), SimpleNamespace(id=8, note="x")])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["ID", " 7", "ID  NOTE", " 7", " 8  x"]
+
+
+settings = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    delay: str | None = setting("Delay.", parse=number("--delay", float))
+    region: str | None = setting("Region.")
+
+
+@settings.command()
+@grouped
+def change(wanted: Changes) -> None:
+    typer.echo(changes_of(wanted))
+
+
+def test_a_setting_is_changed_removed_or_not_given() -> None:
+    assert CliRunner().invoke(settings, []).output == "{}\n"
+    given = CliRunner().invoke(settings, ["--delay", "1.5", "--region", "default"])
+    assert given.output == "{'delay': 1.5, 'region': None}\n"
+    refused = CliRunner().invoke(settings, ["--delay", "soon"]).exception
+    assert "--delay needs a number or `default`" in str(refused)
 
 
 def test_facts_without_a_value_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:

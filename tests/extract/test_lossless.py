@@ -174,3 +174,21 @@ def test_the_audit_agrees(page: Generated) -> None:
 @given(pages())
 def test_the_same_page_gives_the_same_document(page: Generated) -> None:
     assert read(page.html) == read(page.html)
+
+
+def test_a_label_inside_a_heading_is_not_a_lost_heading() -> None:
+    tip = "<span class=tooltip>Notable traits: impl Iterator for Map</span>"
+    page = f"""<main><h1>Map</h1><p>An iterator over mapped values, made by a method.</p>
+        <h4>fn map(self) -> Map{tip} where Self: Sized</h4><p>Maps each value.</p>
+        <h4>Lost words{tip}</h4><p>Text that follows.</p></main>"""
+    kept = audit_page(page.encode(), URL, "text/html")
+    assert kept.headings == 3
+    assert not kept.lost_headings
+
+
+def test_a_missing_heading_is_lost_even_if_it_begins_and_ends_as_another() -> None:
+    page = """<main><h1>Title</h1><p>Text of the page that is long enough to be kept.</p>
+        <h2>Install on Linux</h2><p>Use a package.</p></main>
+        <div class=sidebar><h2>Install the tools on Linux</h2></div>"""
+    audit = audit_page(page.encode(), URL, "text/html")
+    assert audit.lost_headings == ("Install the tools on Linux",)

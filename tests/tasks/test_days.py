@@ -269,11 +269,11 @@ async def test_a_shop_through_simulated_days_of_deaths(
                     await pass_a_day(tasks)
                 if day == 2:
                     found = await dead_letters.list_letters(
-                        tasks.database, dead_letters.letter_filter()
+                        tasks.database, dead_letters.LetterFilter()
                     )
                     assert {letter.task_id for letter in found.items} == {ids["closed"]}
                     await dead_letters.retry_letters(
-                        tasks.database, dead_letters.letter_filter(ids=[found.items[0].id])
+                        tasks.database, dead_letters.LetterFilter(ids=[found.items[0].id])
                     )
                 await world.live_through(DEATHS[day])
                 for name in visited(ids, day):

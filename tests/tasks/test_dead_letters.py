@@ -14,14 +14,14 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.settings import Settings
 from forager.tasks.dead_letters import (
+    LetterFilter,
     count_letters,
     drop_letters,
     group_letters,
-    letter_filter,
     list_letters,
     retry_letters,
 )
-from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.errors import ErrorFilter, get_error, group_errors, list_errors
 from servers.shop import Shop
 from support.databases import (
     Databases,
@@ -32,7 +32,7 @@ from support.databases import (
 )
 from tasks.working import Tasks, at_work
 
-ALL = letter_filter()
+ALL = LetterFilter()
 
 
 @pytest.fixture(scope="module")
@@ -89,32 +89,32 @@ def failed(failures: tuple[str, list[int]]) -> list[int]:
 
 
 async def test_errors_in_groups_and_one_by_one(tasks: Tasks, shop: Shop, failed: list[int]) -> None:
-    groups = (await group_errors(tasks.database, error_filter())).items
+    groups = (await group_errors(tasks.database, ErrorFilter())).items
     assert [(group.count, group.error_type, group.domain) for group in groups] == [
         (2, "http", shop.host),
         (1, "validation", shop.host),
     ]
     assert groups[0].message == "the server answered 404 Not Found"
     assert groups[0].example_url in {shop.url("a"), shop.url("b")}
-    first = await group_errors(tasks.database, error_filter(), limit=1)
-    rest = await group_errors(tasks.database, error_filter(), limit=1, cursor=first.next_cursor)
+    first = await group_errors(tasks.database, ErrorFilter(), limit=1)
+    rest = await group_errors(tasks.database, ErrorFilter(), limit=1, cursor=first.next_cursor)
     assert (first.items + rest.items, rest.next_cursor) == (groups, None)
 
-    wanted = error_filter(
+    wanted = ErrorFilter(
         domain=shop.host, error_type="http", since=timedelta(hours=1), message=groups[0].message
     )
     single = (await list_errors(tasks.database, wanted)).items
     assert {row.task_id for row in single} == set(failed[:2])
     assert await get_error(tasks.database, single[0].id) == single[0]
     with pytest.raises(NotFound, match=r"no domain other\.example"):
-        await list_errors(tasks.database, error_filter(domain="other.example"))
+        await list_errors(tasks.database, ErrorFilter(domain="other.example"))
 
 
 async def test_what_cannot_be_asked(tasks: Tasks) -> None:
     with pytest.raises(InvalidInput, match="no type of error"):
-        error_filter(error_type="weather")
+        ErrorFilter(error_type="weather")
     with pytest.raises(InvalidInput, match="no kind of error"):
-        letter_filter(cause="weather")
+        LetterFilter(cause="weather")
     with pytest.raises(NotFound):
         await get_error(tasks.database, 2**70)
     with pytest.raises(InvalidInput, match="cursor"):
@@ -123,11 +123,11 @@ async def test_what_cannot_be_asked(tasks: Tasks) -> None:
 
 async def test_a_retried_letter_is_a_new_start(tasks: Tasks, shop: Shop, failed: list[int]) -> None:
     assert await count_letters(tasks.database, ALL) == 3
-    groups = await group_letters(tasks.database, letter_filter(cause="http_client"))
+    groups = await group_letters(tasks.database, LetterFilter(cause="http_client"))
     assert [(group.count, group.error_kind) for group in groups] == [(2, "http_client")]
     for name in "ab":
         shop.add(name)
-    assert await retry_letters(tasks.database, letter_filter(cause="http_client")) == 2
+    assert await retry_letters(tasks.database, LetterFilter(cause="http_client")) == 2
     assert [row.task_id for row in (await list_letters(tasks.database, ALL)).items] == failed[2:]
     waiting = await tasks.get(failed[0])
     assert (waiting.status, waiting.retry_count, waiting.error_kind) == ("pending", 0, None)
@@ -138,8 +138,8 @@ async def test_a_retried_letter_is_a_new_start(tasks: Tasks, shop: Shop, failed:
 
 async def test_a_dropped_letter_leaves_its_task_failed(tasks: Tasks, failed: list[int]) -> None:
     (newest, *_) = (await list_letters(tasks.database, ALL)).items
-    assert await drop_letters(tasks.database, letter_filter(ids=[newest.id])) == 1
-    assert await drop_letters(tasks.database, letter_filter(ids=[newest.id])) == 0
+    assert await drop_letters(tasks.database, LetterFilter(ids=[newest.id])) == 1
+    assert await drop_letters(tasks.database, LetterFilter(ids=[newest.id])) == 0
     assert (await tasks.get(newest.task_id)).status == "failed"
     assert await count_letters(tasks.database, ALL) == 2
 
@@ -147,7 +147,7 @@ async def test_a_dropped_letter_leaves_its_task_failed(tasks: Tasks, failed: lis
 async def test_only_letters_of_what_is_named_are_dropped(tasks: Tasks, failed: list[int]) -> None:
     async with tasks.database.connection() as connection:
         await connection.execute("UPDATE domains SET domain_name = 'shop.co.uk'")
-    covered = letter_filter(domain="www.shop.co.uk")
+    covered = LetterFilter(domain="www.shop.co.uk")
     assert await count_letters(tasks.database, covered) == len(failed)
     for resolve, domain in (
         (drop_letters, "www.shop.co.uk"),
@@ -155,8 +155,8 @@ async def test_only_letters_of_what_is_named_are_dropped(tasks: Tasks, failed: l
         (retry_letters, "co.uk"),
     ):
         with pytest.raises(NotFound, match="no domain"):
-            await resolve(tasks.database, letter_filter(domain=domain))
-    assert await drop_letters(tasks.database, letter_filter(domain="shop.co.uk")) == len(failed)
+            await resolve(tasks.database, LetterFilter(domain=domain))
+    assert await drop_letters(tasks.database, LetterFilter(domain="shop.co.uk")) == len(failed)
 
 
 async def test_a_task_that_is_completed_after_all_needs_no_decision(
@@ -170,7 +170,7 @@ async def test_a_task_that_is_completed_after_all_needs_no_decision(
 
 
 async def test_history_goes_by_age(tasks: Tasks, failed: list[int]) -> None:
-    await drop_letters(tasks.database, letter_filter(cause="validation"))
+    await drop_letters(tasks.database, LetterFilter(cause="validation"))
     delete = partial(delete_old_history, tasks.database, tasks.settings, chunk=2)
     assert await delete() == 0
     for table, time in (

@@ -15,12 +15,14 @@ from forager.products.service import list_products
 from forager.settings import Settings
 from forager.tasks.alarms import Decision, ReadName, decide_alarm, hold_same_pages, list_alarms
 from forager.tasks.causes import Cause
+from forager.tasks.selection import Selection
 from forager.tasks.service import Tasks as TaskService
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
 from forager.tasks.stages.settle import settle
 from products.product_shop import Shop, lamp
 from tasks.working import Tasks
 
+PARSER = StageOfWorker(new_id(), Stage.PARSE)
 WORKER = StageOfWorker(new_id(), Stage.DOWNLOAD)
 
 
@@ -51,6 +53,7 @@ class Market:
         kind: ErrorKind = ErrorKind.HTTP_CLIENT,
         *,
         outcome: Outcome = Outcome.FAILED,
+        permanent: bool = False,
     ) -> list[Outcome]:
         """Visits without retries that ended like this, in one commit."""
         await self.tasks.sql(
@@ -64,13 +67,32 @@ class Market:
                 task=await self.held(id_),
                 outcome=Outcome.OK if ok
                 else Outcome.HELD if kind is ErrorKind.BLOCKED else outcome,
-                cause=None if ok else Cause(kind, f"answered {status}"),
+                cause=None if ok else Cause(kind, f"answered {status}", permanent),
                 http_status=status,
             )
             for id_ in ids
         ]  # fmt: skip
         async with self.tasks.database.transaction() as connection:
             settled = await settle(connection, WORKER, attempts, self.settings)
+        return [attempt.outcome for attempt in settled]
+
+    async def read(self, names: Sequence[ReadName]) -> list[Outcome]:
+        """Visits that found these names, in one commit; returns how the doubted ones ended."""
+        await self.tasks.sql(
+            "UPDATE crawl_tasks SET status = 'parsing', worker_id = %s WHERE id = ANY(%s)",
+            PARSER.worker_id,
+            [each.task.id for each in names],
+        )
+        async with self.tasks.database.transaction() as connection:
+            doubts = await hold_same_pages(connection, names)
+            attempts = [
+                Attempt(
+                    task=each.task, outcome=doubts[each.task.id][0], cause=doubts[each.task.id][1]
+                )
+                for each in names
+                if each.task.id in doubts
+            ]
+            settled = await settle(connection, PARSER, attempts, self.settings)
         return [attempt.outcome for attempt in settled]
 
     async def held(self, task_id: int) -> HeldTask:
@@ -174,6 +196,14 @@ async def test_a_domain_whose_pages_are_all_gone_holds_its_results(market: Marke
     assert await market.events() == ["domain.alarm", "domain.recovered"]
 
 
+async def test_an_alarm_does_not_end_with_visits_without_a_response(market: Market) -> None:
+    ids = await market.open(12)
+    await market.visit(ids)
+    for _ in range(2):
+        await market.visit(ids, None, ErrorKind.TIMEOUT)
+    assert [alarm.reason for alarm in await list_alarms(market.tasks.database)] == ["gone"]
+
+
 async def test_first_attempts_raise_the_alarm_and_its_decision_applies_to_all_missing_pages(
     market: Market,
 ) -> None:
@@ -209,8 +239,9 @@ async def test_held_results_are_accepted_or_discarded(market: Market, decision: 
     due = await market.tasks.sql("SELECT count(*) FROM crawl_tasks WHERE scheduled_at <= now()")
     if decision is Decision.ACCEPT:
         assert found == {"discontinued"}
-        # accepted: the same answers raise no second alarm
-        await market.visit(ids)
+        # accepted: the same answers raise no second alarm, also one by one
+        for id_ in ids:
+            await market.visit([id_])
         assert await list_alarms(market.tasks.database) == []
     else:
         assert (found, due) == ({"in_stock"}, [(12,)])
@@ -259,22 +290,53 @@ async def test_products_that_get_the_same_name_are_held(market: Market) -> None:
 
 async def test_another_product_at_a_url_is_believed_when_it_is_seen_again(market: Market) -> None:
     ids = await market.open(2)
-    database = market.tasks.database
     other = ReadName(await market.held(ids[0]), "A vase", "V-1")
     renamed = replace(other, name="A better lamp", sku=lamp().sku)
-    async with database.transaction() as connection:
-        assert await hold_same_pages(connection, [renamed]) == {}
-        held = await hold_same_pages(connection, [other])
-    assert held == {ids[0]: "the page shows another product than before: A vase"}
-    await market.tasks.sql(
-        """
-        INSERT INTO task_attempts
-               (task_id, domain_id, stage, lease, attempt, outcome, error_message)
-        VALUES (%s, 1, 'parse', 1, 1, 'held', %s)
-        """,
-        ids[0],
-        held[ids[0]],
-    )
-    async with database.transaction() as connection:
-        assert await hold_same_pages(connection, [other]) == {}
-    assert await list_alarms(database) == []
+    assert await market.read([renamed]) == []
+    assert await market.read([other]) == [Outcome.HELD]
+    [(message,)] = await market.tasks.sql("SELECT error_message FROM error_logs")
+    assert message == "the page shows another product than before: A vase"
+    assert await market.read([other]) == []
+    assert await list_alarms(market.tasks.database) == []
+
+
+async def test_a_url_with_another_product_at_every_visit_becomes_a_dead_letter(
+    market: Market,
+) -> None:
+    [task] = await market.open(1)
+    outcomes = []
+    for number in range(4):
+        read = ReadName(await market.held(task), f"Deal {number}", f"D-{number}")
+        outcomes += await market.read([read])
+        await market.later(hours=12)
+    # the first doubt is checked soon, the others by the interval of the task
+    assert outcomes == [Outcome.HELD, Outcome.MISSED, Outcome.MISSED, Outcome.FAILED]
+    assert (await market.state(task))[:3] == ("failed", 3, "validation")
+    [(name,)] = await market.tasks.sql("SELECT product_name FROM products")
+    assert name == lamp().name
+    # once the page is stable, its product is accepted
+    await TaskService(market.tasks.database, market.settings).recrawl(Selection(ids=(task,)))
+    last = ReadName(await market.held(task), "Deal 3", "D-3")
+    assert await market.read([last]) == []
+
+
+async def test_discarded_results_are_not_confirmed_by_the_next_visit(market: Market) -> None:
+    ids = await market.open(4)
+    reads = [ReadName(await market.held(id_), "Welcome to our shop") for id_ in ids]
+    # the first one may be a new name
+    assert await market.read(reads) == [Outcome.HELD] * 3
+    await decide_alarm(market.tasks.database, market.shop.host, Decision.DISCARD)
+    assert await market.read(reads[1:]) == [Outcome.HELD] * 3
+    [alarm] = await list_alarms(market.tasks.database)
+    assert alarm.reason == "same_page"
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.TLS, ErrorKind.ROBOTS, ErrorKind.NOT_ALLOWED])
+async def test_a_permanent_failure_ends_only_the_tracking_of_unknown_pages(
+    market: Market, kind: ErrorKind
+) -> None:
+    """A certificate that expired for an hour must not end the tracking of a shop."""
+    [task] = await market.open(1)
+    assert await market.visit([task], None, kind, permanent=True) == [Outcome.MISSED]
+    await market.tasks.sql("UPDATE crawl_tasks SET parser_version = NULL, failed_visits = 0")
+    assert await market.visit([task], None, kind, permanent=True) == [Outcome.FAILED]

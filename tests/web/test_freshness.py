@@ -9,7 +9,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
-from forager.tasks.dead_letters import drop_letters, letter_filter
+from forager.tasks.dead_letters import LetterFilter, drop_letters
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
@@ -66,7 +66,7 @@ async def test_dead_letters_are_counted_again_when_there_are_others(
     assert "As of" in page
     await die(database, 2)
     assert "shop2.example" in (await visitor.get("/errors")).text
-    await drop_letters(database, letter_filter())
+    await drop_letters(database, LetterFilter())
     assert "No permanently failed tasks" in (await visitor.get("/errors")).text
 
 

@@ -93,14 +93,15 @@ async def test_attempts_are_counted_by_minute_and_what_was_taken_back_is_none(
         ("download", "ok", 190),
         ("parse", "ok", 130),
         ("download", "retry", 130),
+        ("download", "missed", 130),
         ("download", "withdrawn", 130),
         ("download", "rested", 130),
         ("download", "ok", 9000),
     ):
         await attempt(database, task_id, stage, outcome, seconds_ago=seconds)
     found = await task_activity(database, minutes=10)
-    assert sum(found.attempts) == 3
-    assert sum(found.failed) == 1
+    assert sum(found.attempts) == 4
+    assert sum(found.failed) == 2
     assert sum(count > 0 for count in found.attempts) >= 2
     assert not found.is_estimated
 

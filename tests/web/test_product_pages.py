@@ -16,7 +16,7 @@ from forager.parsers.pattern import GENERIC_VERSION
 from forager.products.alerts import list_alerts
 from forager.services.supervisor import running
 from forager.settings import Settings
-from forager.tasks.dead_letters import count_letters, letter_filter
+from forager.tasks.dead_letters import LetterFilter, count_letters
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import Hold
@@ -256,7 +256,7 @@ async def test_nothing_ticked_moves_nothing(
         resolved = await visitor.act("/dead-letters/resolve", {"move": "drop", "which": which})
         assert resolved.status == 422
     assert (await visitor.act("/tasks/move", {"move": "remove", "which": "all"})).status == 422
-    assert await count_letters(database, letter_filter()) == 1
+    assert await count_letters(database, LetterFilter()) == 1
 
 
 async def test_tasks_are_held_all_by_domain_and_one_by_one(
@@ -279,7 +279,7 @@ async def test_dead_letters_are_tried_again_by_cause(
 ) -> None:
     fields = {"move": "retry", "which": "cause", "cause": "parse", "domain": "shop.example"}
     await visitor.act("/dead-letters/resolve", fields)
-    assert await count_letters(database, letter_filter()) == 0
+    assert await count_letters(database, LetterFilter()) == 0
     page = await visitor.get(f"/tasks/{catalogue.task_id}")
     assert f"s-{TaskStatus.PENDING}" in page.text
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from forager.amounts import listed
 from forager.cli.failures import FAILED, INTERRUPTED, TERMINATED, USAGE, Declined, print_error
 from forager.cli.options import AsJson, flags_of, grouped, is_given, with_signature
 from forager.cli.output import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from forager.webhooks.service import Webhooks
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-SHOWN = 20
+
 
 Answer = TypeVar("Answer")
 
@@ -255,7 +256,5 @@ def exit_if_unknown(ids: Sequence[int], noun: str, hint: str) -> None:
     """Exit with the code of a wrong ID if some of the given IDs are unknown."""
     if not ids:
         return
-    shown = ", ".join(str(each) for each in ids[:SHOWN])
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    print_error(f"there is no {noun} {shown}{more}; the others were processed", hint)
+    print_error(f"there is no {noun} {listed(ids)}; the others were processed", hint)
     raise typer.Exit(USAGE)

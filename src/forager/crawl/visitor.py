@@ -97,7 +97,7 @@ class Visitor:
             visit = await self._visit(entry)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
-                page.set({"outcome": visit.outcome, "reason": visit.reason or ""})
+                page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
     async def _visit(self, entry: Entry) -> Visit:

@@ -47,14 +47,6 @@ class Route:
         return f"{self.task}{place}.{self.band.name.lower()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The regions in which tasks of a domain are downloaded and parsed; None: any."""
-
-    crawl: str | None = None
-    parse: str | None = None
-
-
 def routes_of(region: str | None, stages: str = "both", *, renders: bool = True) -> list[Route]:
     """What a worker of this region consumes: what is tied to it, and what is tied to nothing.
 

@@ -14,7 +14,7 @@ from forager.db.database import Connection, Database
 from forager.db.outages import Outage, listen
 from forager.dispatch import store
 from forager.dispatch.broker import Broker, BrokerUnavailable
-from forager.dispatch.message import Band, Place, Route, TaskMessage
+from forager.dispatch.message import Band, Route, TaskMessage
 from forager.logs import get_logger
 from forager.metrics.recorded import DISPATCHED
 from forager.outbox import store as outbox
@@ -172,10 +172,10 @@ async def task_messages(
     downloaded = await store.select_downloaded(connection, parse) if parse else set()
     wanted = {}
     for each in messages:
-        place, task_ids = places.get(each.ref_id, Place()), list(each.payload or ())
-        region = place.crawl
+        crawled_in, parsed_in = places.get(each.ref_id, (None, None))
+        region, task_ids = crawled_in, list(each.payload or ())
         if each.topic == "parse":
-            region, task_ids = place.parse, [id for id in task_ids if id in downloaded]
+            region, task_ids = parsed_in, [id for id in task_ids if id in downloaded]
         if task_ids:
             wanted[each.id] = TaskMessage(Route(each.topic, Band(each.lane), region), task_ids)
     return wanted

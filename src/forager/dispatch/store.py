@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Values
-from forager.dispatch.message import Place, Route
+from forager.db.rows import RowArrays, Values
+from forager.dispatch.message import Route
 from forager.outbox.store import UNSENT
-from forager.tasks.store.hints import HIGH, NORMAL, TOPIC
+from forager.tasks.store.hints import BAND, TOPIC
 
 # The region of a download. For a domain without one it is that of a proxy, if all proxies have
 # regions: workers elsewhere may not claim it. A region with a worker comes first. The
@@ -27,17 +27,18 @@ CRAWL_REGION: LiteralString = """
 """
 
 
+_ROUTES = RowArrays("busy", stage="text", band="int", region="text")
+
+
 async def select_places(
     connection: Connection, domain_ids: Sequence[int], *, task_proxies: bool
-) -> dict[int, Place]:
+) -> dict[int, tuple[str | None, str | None]]:
+    """The regions in which tasks of domains are downloaded and parsed; None: any."""
     cursor = await connection.execute(
-        f"""
-        SELECT d.id, {CRAWL_REGION} AS crawl, d.region AS parse
-          FROM domains d WHERE d.id = ANY(%(ids)s)
-        """,
+        f"SELECT d.id, {CRAWL_REGION}, d.region FROM domains d WHERE d.id = ANY(%(ids)s)",
         {"ids": list(domain_ids), "task_proxies": task_proxies},
     )
-    return {id: Place(crawl, parse) for id, crawl, parse in await cursor.fetchall()}
+    return {row[0]: (row[1], row[2]) for row in await cursor.fetchall()}
 
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
@@ -84,11 +85,8 @@ async def lock_forgotten(
                AND (d.is_active OR t.status = 'downloaded')
                AND NOT EXISTS (SELECT FROM task_control WHERE hold IS NOT NULL)
                AND (t.updated_at < now() - %(lost)s * interval '1 second' OR NOT EXISTS (
-                   SELECT FROM unnest(%(stages)s::text[], %(bands)s::int[], %(regions)s::text[])
-                               AS busy (stage, band, region)
-                    WHERE busy.stage = {TOPIC}
-                      AND busy.band = CASE WHEN t.priority <= %(high)s THEN 1
-                                           WHEN t.priority <= %(normal)s THEN 2 ELSE 3 END
+                   SELECT FROM {_ROUTES}
+                    WHERE busy.stage = {TOPIC} AND busy.band = {BAND}
                       AND busy.region IS NOT DISTINCT FROM
                           CASE t.status WHEN 'queued' THEN {CRAWL_REGION} ELSE d.region END
                ))
@@ -103,18 +101,8 @@ async def lock_forgotten(
         {
             "waited": waited,
             "lost": lost,
-            **_named(busy),
-            "high": HIGH,
-            "normal": NORMAL,
+            **_ROUTES.values(busy),
             "limit": limit,
             "task_proxies": task_proxies,
         },
     )
-
-
-def _named(routes: Sequence[Route]) -> dict[str, object]:
-    return {
-        "stages": [route.stage for route in routes],
-        "bands": [route.band.value for route in routes],
-        "regions": [route.region for route in routes],
-    }

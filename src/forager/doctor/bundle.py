@@ -27,8 +27,7 @@ from forager.jobs.workers import list_workers
 from forager.metrics.scrape import open_scrape
 from forager.services.report import list_service_processes
 from forager.settings import Settings
-from forager.tasks.causes import ErrorGroup
-from forager.tasks.errors import error_filter, group_errors
+from forager.tasks.errors import ErrorFilter, ErrorGroup, group_errors
 
 FAILED_JOBS = 50
 ERROR_GROUPS = 100
@@ -71,7 +70,7 @@ def without_urls(text: str) -> str:
 
 async def _of_database(database: Database, settings: Settings) -> dict[str, Any]:
     failed = await Queue(database, settings).list_jobs(statuses=[Status.FAILED], limit=FAILED_JOBS)
-    groups = await group_errors(database, error_filter(), limit=ERROR_GROUPS)
+    groups = await group_errors(database, ErrorFilter(), limit=ERROR_GROUPS)
     return {
         "workers": [asdict(worker) for worker in await list_workers(database, settings)],
         "services": [asdict(each) for each in await list_service_processes(database, settings)],

@@ -35,6 +35,8 @@ _SIGNATURE = re.compile(r"(?:> ?)?```[^\n]{0,50}\n(.{1,3000}?)```", re.DOTALL)
 _CALLED = re.compile(r"([A-Za-z]\w{0,99})\(")
 # scripts that are written without blanks, or that attach particles to words
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
+# bytes that begin none of these characters in UTF-8: found several times as fast as a pattern
+_OTHER_BYTES = bytes(set(range(256)) - {0xE0, 0xE1, *range(0xE3, 0xEE)})
 _SIGNS = re.compile(r"[\W_]+")
 _ASCII_SIGNS = bytes(byte for byte in range(128) if not chr(byte).isalnum())
 _DECORATION = re.compile(r"[\s\d.,:;()<>\[\]]+")
@@ -77,18 +79,19 @@ def new_sections(page: NewPage) -> list[NewSection]:
 
 def section_names(title: str | None, sections: Sequence[Section]) -> list[SectionNames]:
     """The names and the kind of each section. Pure: it runs where pages are extracted."""
-    if _is_listing("\n".join(section.content for section in sections)):
+    links = _count_links([section.content for section in sections])
+    if _is_listing(*map(sum, zip(*links, strict=True))):
         # an index or a table of contents defines nothing
         return [_names(head_of(title, section), section, (), LISTING) for section in sections]
     container = page_container(title, sections)
     forms = [_form(section) for section in sections]
     counts = Counter(form for _, form in forms)
     found = []
-    for section, (name, form) in zip(sections, forms, strict=True):
+    for section, (name, form), counted in zip(sections, forms, links, strict=True):
         # headings of one form define things on this page
         defined = [name] if name and counts[form] >= _MIN_ALIKE else []
         defined = [*_defined(section, container), *defined]
-        kind = LISTING if _is_listing(section.content) else DEFINITION if defined else ""
+        kind = LISTING if _is_listing(*counted) else DEFINITION if defined else ""
         found.append(_names(head_of(title, section), section, defined, kind))
     return found
 
@@ -136,7 +139,7 @@ def defined_names(section: SectionRow, container: str) -> list[str]:
 
 def bigrams(text: str) -> list[str]:
     """Pairs of characters in scripts without blanks: any part of a word is found by them."""
-    if text.isascii():
+    if text.isascii() or not text.encode("utf-8", "surrogatepass").translate(None, _OTHER_BYTES):
         return []
     return [word[at : at + 2] for word in _UNSPACED.findall(text) for at in range(len(word) - 1)]
 
@@ -174,14 +177,20 @@ def _signature(content: str) -> list[str]:
     return [] if found is None else [name.lower() for name in _CALLED.findall(found[1])[:16]]
 
 
-def _is_listing(content: str) -> bool:
+def _count_links(contents: Sequence[str]) -> list[tuple[int, int, int]]:
+    """For each text the number of its links, the letters in them, and the letters of the rest."""
+    if sum(content.count("](") for content in contents) < _MIN_LISTED:
+        return [(0, 0, 0)] * len(contents)
+    found = [(content, _LINK.findall(content)) for content in contents]
+    return [
+        (len(links), _count_letters("".join(links)), _count_letters(_LINK.sub("", content)))
+        for content, links in found
+    ]
+
+
+def _is_listing(links: int = 0, linked: int = 0, other: int = 0) -> bool:
     """Whether most of a text is links to what it lists."""
-    if content.count("](") < _MIN_LISTED:
-        return False
-    links = _LINK.findall(content)
-    linked = _count_letters("".join(links))
-    other = _count_letters(_LINK.sub("", content))
-    return len(links) >= _MIN_LISTED and linked > _LISTED_SHARE * (linked + other)
+    return links >= _MIN_LISTED and linked > _LISTED_SHARE * (linked + other)
 
 
 def _count_letters(text: str) -> int:

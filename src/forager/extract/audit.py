@@ -108,12 +108,19 @@ def _lost(headings: list[str], sections: Sequence[Section]) -> Iterator[str]:
             others.append((heading, words))
     text = _words("".join(section.content for section in sections)) if others else ""
     for heading, words in others:
-        # ignore labels and buttons beside the words
-        similar = (h for h, n in have.items() if n > 0 and h and (h in words or words in h))
+        similar = (h for h, n in have.items() if n > 0 and h and (words in h or _is_rest(h, words)))
         if (found := next(similar, None)) is not None:
             have[found] -= 1
         elif words not in text:
             yield heading
+
+
+def _is_rest(heading: str, words: str) -> bool:
+    """Whether a heading is left of the words without labels and buttons at one end or inside."""
+    if heading in words:
+        return True
+    places = range(1, len(heading))
+    return any(words.startswith(heading[:at]) and words.endswith(heading[at:]) for at in places)
 
 
 def _words(text: str) -> str:

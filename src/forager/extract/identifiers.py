@@ -31,14 +31,15 @@ _IDENTIFIER = re.compile(
 )
 # in every identifier, and in few other words
 _SIGN = re.compile(r"_|[.#:>]~?[A-Za-z_$]|-[A-Za-z0-9]|[@$][A-Za-z_]|\$<|[a-z0-9][A-Z]|\(\)")
-# Words that may be identifiers: runs of plain words, as in prose, are skipped in one step. Nothing
-# here backtracks, so that the cost is linear in the length of the text.
-_WORDS = re.compile(r"(?:[A-Za-z][a-z]*+[.,;:]?+\s++)*+(\S*+)\s*+")
+# Words that may be identifiers: runs of words without any such sign are skipped in one step.
+# Nothing here backtracks, so that the cost is linear in the length of the text.
+_WORDS = re.compile(
+    r"""(?:["'“`*(\[|={}+/—→•]*+[A-Z]*+[a-z0-9]*+["'”`*)\].,;:|={}/]*+\s++)*+(\S*+)\s*+"""
+)
 # a target has at most one level of parentheses, as in CommonMark: a row of "](" without an end
 # would otherwise be read again from each of them
 _LINK_TARGET = re.compile(r"\]\((?:[^\s()]++|\([^\s()]*+\))*+\)|https?://[^\s)>\]]+")
 _PARTS = re.compile(r"\.|::|->|#")
-_PUNCTUATION = ".,;:!?`*\"'"
 _MAX_WORD = 200  # characters of a cached word
 _MAX_KNOWN = 131_072
 _MAX_READ = 1_000  # characters of a word that are read: longer words are not text
@@ -73,9 +74,6 @@ _known = _Known()
 
 def _lexemes_of(word: str) -> tuple[str, ...]:
     """The lexemes of all identifiers in a text without blanks."""
-    bare = word.strip(_PUNCTUATION)
-    if bare.isalpha() and bare[1:].islower():  # a word of prose, as most are
-        return ()
     if _SIGN.search(word) is None:
         return ()
     found: list[str] = []

@@ -270,8 +270,8 @@ def _by_words(words: list[str]) -> str | None:
     if len(words) < _MIN_WORDS:
         return None
     counts = dict.fromkeys(_WORDS, 0)
-    for word in words:
-        for language in _LANGUAGES_OF.get(word, ()):
+    for word in filter(_LANGUAGES_OF.__contains__, words):
+        for language in _LANGUAGES_OF[word]:
             counts[language] += 1
     (best, most), (_, second) = sorted(counts.items(), key=lambda item: -item[1])[:2]
     sure = most >= _MIN_SHARE * len(words) and most >= _MIN_LEAD * second

@@ -143,12 +143,12 @@ _STEPS: tuple[Callable[[str], str], ...] = (
 
 # --- many links against one base ------------------------------------------------------------
 
-_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+"
+PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*+"
 # Most links of real pages: nothing in them can be changed by parsing or by any step above. A host
 # has a last label that is no number (else it may be an IPv4 address) and no punycode.
 _SIMPLE = re.compile(
     r"(https?://(?![^/]*xn--)(?:[a-z0-9-]++\.)*+[a-z][a-z0-9-]*+(?=/))?"
-    rf"(/?(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+)"
+    rf"(/?(?:{PLAIN_SEGMENT}/)*+(?:{PLAIN_SEGMENT})?+)"
     r"(?:#.*)?",
     re.DOTALL,
 )

@@ -244,33 +244,28 @@ async def give_up_old(connection: Connection, topic: str, *, seconds: float, lim
 
 async def delete_done(connection: Connection, *, seconds: float, limit: int) -> int:
     """Delete messages that were sent or given up this long ago."""
-    return await Tuples(connection).affected(
-        """
-        DELETE FROM outbox
-         WHERE id IN (
-            SELECT id FROM outbox
-             WHERE coalesce(sent_at, given_up_at) < now() - make_interval(secs => %s)
-             ORDER BY coalesce(sent_at, given_up_at)
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (seconds, limit),
-    )
+    done: LiteralString = """
+        coalesce(o.sent_at, o.given_up_at) < now() - make_interval(secs => %(seconds)s)
+        ORDER BY coalesce(o.sent_at, o.given_up_at)
+    """
+    return await _delete(connection, done, limit=limit, seconds=seconds)
 
 
 async def delete_unsent(
     connection: Connection, condition: LiteralString, *, limit: int, **values: Any
 ) -> int:
     """Delete messages that have no receiver any more, by a condition of their owner."""
+    return await _delete(connection, f"{UNSENT} AND {condition}", limit=limit, **values)
+
+
+async def _delete(
+    connection: Connection, condition: LiteralString, *, limit: int, **values: Any
+) -> int:
     return await Tuples(connection).affected(
         f"""
         DELETE FROM outbox
          WHERE id IN (
-            SELECT o.id FROM outbox o
-             WHERE {UNSENT} AND {condition}
-             LIMIT %(limit)s
-               FOR UPDATE SKIP LOCKED
+            SELECT o.id FROM outbox o WHERE {condition} LIMIT %(limit)s FOR UPDATE SKIP LOCKED
          )
         """,
         {**values, "limit": limit},

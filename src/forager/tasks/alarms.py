@@ -22,7 +22,7 @@ from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
 from forager.products.store import writes as product_store
-from forager.tasks.causes import one_line
+from forager.tasks.causes import Cause, one_line
 from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome
 from forager.tasks.store import alarms as store
 from forager.tasks.store.alarms import DECAY, NEAR_ZERO, DomainAlarm, DomainHealth
@@ -92,12 +92,13 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
             health = replace(health, blocked_in_a_row=health.blocked_in_a_row + 1)
             continue
         gone = _is_gone(visit)
-        if gone and visit.task.retry_count:
-            continue  # the first attempt of the visit has counted
+        # without a response the state of the page is unknown; of a missing page, the first attempt
+        # of the visit has counted
+        if visit.http_status is None or (gone and visit.task.retry_count):
+            continue
         share = health.gone_share * DECAY + (1 - DECAY) * gone
         counted = 0 if share < NEAR_ZERO else health.visits + 1
-        blocked = health.blocked_in_a_row if visit.http_status is None else 0
-        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=blocked)
+        health = replace(health, gone_share=share, visits=counted, blocked_in_a_row=0)
     return _with_alarm(health)
 
 
@@ -136,6 +137,11 @@ async def _change(connection: Connection, before: DomainHealth, after: DomainHea
         await block_domain(connection, after.domain_id, _BLOCK_SECONDS)
 
 
+_ANOTHER_PRODUCT = "the page shows another product than before"
+# how a visit ends whose result is not stored, and why
+Doubt = tuple[Outcome, Cause]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadName:
     """The current name and SKU of the product of a task."""
@@ -146,23 +152,25 @@ class ReadName:
 
     @property
     def reason(self) -> str:
-        return one_line(f"the page shows another product than before: {self.name}")
+        return one_line(f"{_ANOTHER_PRODUCT}: {self.name}")
 
 
-async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, str]:
-    """The reasons by task: products with the name of others, or with another name and SKU.
+async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> dict[int, Doubt]:
+    """Results not to store, by task: products with the name of others, or another name and SKU.
 
-    Another product at a URL is accepted when the next visit shows it again.
+    Another product at a URL is accepted when the next visit shows it again. The visit counts as
+    failed if it shows neither the known product nor that of the visit before.
     """
     names = list(read)
     known = await product_store.select_names(connection, [each.task.id for each in names])
     renamed = {each.task.id: each for each in names if _is_renamed(each, known)}
-    reasons = await store.select_held_messages(connection, list(renamed)) if renamed else {}
+    found = await store.select_last_messages(connection, list(renamed)) if renamed else {}
+    reasons = {id_: text for id_, text in found.items() if text.startswith(_ANOTHER_PRODUCT)}
     confirmed = {id_ for id_, reason in reasons.items() if renamed[id_].reason == reason}
     by_domain: dict[int, list[ReadName]] = defaultdict(list)
     for each in names:
         by_domain[each.task.domain_id].append(each)
-    held: dict[int, str] = {}
+    held: dict[int, Doubt] = {}
     create = [each.task.domain_id for each in renamed.values()]
     for before in await store.lock_health(connection, sorted(by_domain), create=create):
         after = before
@@ -173,7 +181,8 @@ async def hold_same_pages(connection: Connection, read: Iterable[ReadName]) -> d
             after = _named(after, each.name, is_renamed=id_ in renamed)
             doubted = after.same_in_a_row > 1 or after.alarm == "same_page"
             if id_ in renamed and (doubted or _has_other_sku(each, known)) and not after.accepted:
-                held[id_] = each.reason
+                outcome = Outcome.FAILED if id_ in reasons and not doubted else Outcome.HELD
+                held[id_] = outcome, Cause(ErrorKind.VALIDATION, each.reason)
         if after != before:
             await _change(connection, before, after)
     return held
@@ -215,11 +224,19 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         task_ids = await store.select_held_tasks(
             connection, health.domain_id, gone=health.alarm == "gone"
         )
+        if accepted:
+            # until the domain recovers
+            after = replace(health, alarm=None, accepted=True)
+        else:
+            # the next visits confirm nothing: a page that is still the same must be held again
+            await store.discard_held(connection, task_ids)
+            same = min(1, health.same_in_a_row)
+            after = DomainHealth(health.domain_id, same_name=health.same_name, same_in_a_row=same)
         if accepted and health.alarm == "gone":
             await withdraw(connection, task_ids)
         else:
             await store.visit_now(connection, task_ids)
-        await store.update_health(connection, DomainHealth(health.domain_id, accepted=accepted))
+        await store.update_health(connection, after)
         # not a Retry-After of the host that is longer than the block of the alarm
         block = timedelta(seconds=_BLOCK_SECONDS + 1)
         await unblock_domain(connection, health.domain_id, ends_by=alarms[0].raised_at + block)

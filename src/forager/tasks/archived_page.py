@@ -11,7 +11,7 @@ from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
 from forager.parsers.scaffold import SavedPage
 from forager.settings import Settings
-from forager.tasks.store.archived_pages import select_task_page, select_visit
+from forager.tasks.store.archived_pages import select_page, select_visit
 
 MOST_VISITS = 100_000
 
@@ -21,11 +21,11 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
     address = normalise(url)
     if isinstance(address, Refusal):
         raise InvalidInput(f"{url} cannot be fetched: {address.value}")
-    found = await database.run(select_task_page, url_hash(address))
+    found = await database.run(select_page, url_hash(address))
     if found is None:
         return None
     try:
-        archived = await read_response(archive_options(settings).open(), found.ref)
+        archived = await read_response(archive_options(settings).open(), found)
     except (ArchiveError, NotFound):
         return None
     return _saved(archived) if archived.body else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import traceback
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 from forager.errors import ErrorKind, GiveUp, SlowDown, WorkFailed
@@ -99,46 +98,3 @@ def message_key(message: str) -> str:
 def one_line(text: str) -> str:
     """A message as a table can store it: servers and pages may have written anything."""
     return " ".join(storable(text).split())[:MAX_MESSAGE] or "no reason was given"
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorGroup:
-    """Errors of one domain with the same cause."""
-
-    domain: str | None
-    error_type: str
-    message: str
-    count: int
-    first_seen: datetime
-    last_seen: datetime
-    # the newest one
-    example_id: int
-    example_url: str | None
-    example_message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorRow:
-    id: int
-    task_id: int | None
-    job_id: str | None
-    domain: str | None
-    stage: str
-    error_type: str
-    error_kind: str
-    error_message: str
-    url: str | None
-    stack_trace: str | None
-    occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorFilter:
-    """Filters of errors; None: any. `domain_ids` are the rows of `domain`."""
-
-    domain: str | None = None
-    error_type: str | None = None
-    days: float | None = None
-    message: str | None = None
-    task_id: int | None = None
-    domain_ids: tuple[int, ...] | None = None

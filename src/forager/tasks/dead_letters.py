@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
+from forager.amounts import listed
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import ErrorKind, InvalidInput, NotFound
-from forager.fetch.domains.service import domain_name, domains_below, domains_of
+from forager.fetch.domains.service import domains_below, domains_of
 from forager.hints import Hint, action
+from forager.services.service import in_chunks
 from forager.tasks.store import dead_letters as store
-from forager.tasks.store.dead_letters import DeadLetter, LetterFilter, LetterGroup
+from forager.tasks.store.dead_letters import DeadLetter, LetterGroup
 
 __all__ = ["DeadLetter", "LetterFilter", "LetterGroup"]
 
 MAX_ID = 2**63 - 1
 # letters per transaction, so that retrying a million does not block other work
 CHUNK = 1_000
-SHOWN = 20
 
 
-def letter_filter(
-    *, ids: Sequence[int] | None = None, cause: str | None = None, domain: str | None = None
-) -> LetterFilter:
-    if cause is not None and cause not in list(ErrorKind):
-        raise InvalidInput(
-            f"{cause!r} is no kind of error", hint=f"There are: {', '.join(ErrorKind)}."
-        )
-    for letter_id in ids or ():
-        if not 0 < letter_id <= MAX_ID:
-            raise no_such_letter(letter_id)
-    return LetterFilter(
-        ids=None if ids is None else tuple(ids),
-        error_kind=cause,
-        domain=None if domain is None else domain_name(domain),
-    )
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Conditions on letters; None: any."""
+
+    ids: list[int] | None = None
+    cause: str | None = None
+    domain: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cause is not None and self.cause not in list(ErrorKind):
+            raise InvalidInput(
+                f"{self.cause!r} is no kind of error", hint=f"There are: {', '.join(ErrorKind)}."
+            )
+        for letter_id in self.ids or ():
+            if not 0 < letter_id <= MAX_ID:
+                raise no_such_letter(letter_id)
+
+    async def parameters(self, connection: Connection, *, destroys: bool = False) -> store.Wanted:
+        select = domains_below if destroys else domains_of
+        domain_ids = None if self.domain is None else await select(connection, self.domain)
+        return {"ids": self.ids, "cause": self.cause, "domain_ids": domain_ids}
 
 
 async def group_letters(
@@ -43,7 +49,8 @@ async def group_letters(
 ) -> list[LetterGroup]:
     """Open letters by cause and domain, the most frequent first."""
     async with database.connection() as connection:
-        return await store.select_groups(connection, await _meant(connection, wanted), limit=limit)
+        meant = await wanted.parameters(connection)
+        return await store.select_groups(connection, meant, limit=limit)
 
 
 async def list_letters(
@@ -52,7 +59,7 @@ async def list_letters(
     """Open letters, newest first."""
     check_limit(limit)
     async with database.connection() as connection:
-        meant = await _meant(connection, wanted)
+        meant = await wanted.parameters(connection)
         found = await store.select_letters(
             connection, meant, before=decode_number(cursor), limit=limit + 1
         )
@@ -61,7 +68,7 @@ async def list_letters(
 
 async def count_letters(database: Database, wanted: LetterFilter) -> int:
     async with database.connection() as connection:
-        return await store.count_letters(connection, await _meant(connection, wanted))
+        return await store.count_letters(connection, await wanted.parameters(connection))
 
 
 async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]:
@@ -76,10 +83,8 @@ async def unknown_letters(database: Database, wanted: LetterFilter) -> list[int]
 
 
 def no_such_letter(*ids: int) -> NotFound:
-    shown = ", ".join(str(letter_id) for letter_id in ids[:SHOWN])
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
     return NotFound(
-        f"there is no open dead letter {shown}{more}",
+        f"there is no open dead letter {listed(ids)}",
         hint=Hint("{} lists dead letters.", action("dead-letters list")),
     )
 
@@ -95,19 +100,7 @@ async def drop_letters(database: Database, wanted: LetterFilter) -> int:
 
 
 async def _resolve(database: Database, wanted: LetterFilter, resolution: str) -> int:
-    resolved = 0
-    meant = await database.run(_meant, wanted, destroys=resolution == "dropped")
-    while True:
-        done = await database.run(store.resolve, meant, resolution=resolution, limit=CHUNK)
-        resolved += done
-        if done < CHUNK:
-            return resolved
-
-
-async def _meant(
-    connection: Connection, wanted: LetterFilter, *, destroys: bool = False
-) -> LetterFilter:
-    if wanted.domain is None:
-        return wanted
-    ids = await (domains_below if destroys else domains_of)(connection, wanted.domain)
-    return replace(wanted, domain_ids=tuple(ids))
+    meant = await database.run(wanted.parameters, destroys=resolution == "dropped")
+    return await in_chunks(
+        database, store.resolve, wanted=meant, resolution=resolution, limit=CHUNK
+    )

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from forager.db.cursor import LARGEST_ID, Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
 from forager.errors import InvalidInput, NotFound
-from forager.fetch.domains.service import domain_name, domains_of
+from forager.fetch.domains.service import domains_of
 from forager.hints import Hint, action
-from forager.tasks.causes import (
-    ErrorFilter,
-    ErrorGroup,
-    ErrorRow,
-    ErrorType,
-)
+from forager.tasks.causes import ErrorType
 from forager.tasks.store import errors as store
+from forager.tasks.store.errors import ErrorGroup, ErrorRow
 
 __all__ = ["ErrorFilter", "ErrorGroup", "ErrorRow"]
 
 
-def error_filter(
-    *,
-    domain: str | None = None,
-    error_type: str | None = None,
-    since: timedelta | None = None,
-    message: str | None = None,
-    task_id: int | None = None,
-) -> ErrorFilter:
-    """A checked filter; `message` is that of a group."""
-    if error_type is not None and error_type not in list(ErrorType):
-        raise InvalidInput(
-            f"{error_type!r} is no type of error", hint=f"There are: {', '.join(ErrorType)}."
-        )
-    return ErrorFilter(
-        domain=None if domain is None else domain_name(domain),
-        error_type=error_type,
-        days=None if since is None else since.total_seconds() / 86400,
-        message=message,
-        task_id=task_id,
-    )
+@dataclass(frozen=True, slots=True)
+class ErrorFilter:
+    """Conditions on errors; None: any. `message` is that of a group."""
+
+    domain: str | None = None
+    error_type: str | None = None
+    since: timedelta | None = None
+    message: str | None = None
+    task_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.error_type is not None and self.error_type not in list(ErrorType):
+            raise InvalidInput(
+                f"{self.error_type!r} is no type of error",
+                hint=f"There are: {', '.join(ErrorType)}.",
+            )
+
+    async def parameters(self, connection: Connection) -> store.Wanted:
+        ids = None if self.domain is None else await domains_of(connection, self.domain)
+        return {**asdict(self), "domain_ids": ids}
 
 
 async def group_errors(
@@ -50,7 +46,7 @@ async def group_errors(
     check_limit(limit)
     offset = decode_number(cursor) or 0
     async with database.connection() as connection:
-        meant = await _meant(connection, wanted)
+        meant = await wanted.parameters(connection)
         found = await store.select_groups(connection, meant, limit=limit + 1, offset=offset)
     return page_of(found, limit, lambda _: offset + limit)
 
@@ -60,7 +56,7 @@ async def error_trend(
 ) -> list[int]:
     """Numbers of errors in equal parts of a time span until now, oldest first."""
     async with database.connection() as connection:
-        meant = await _meant(connection, wanted)
+        meant = await wanted.parameters(connection)
         rows = await store.count_over_time(
             connection, meant, seconds=span.total_seconds(), parts=parts
         )
@@ -76,7 +72,7 @@ async def list_errors(
     """Single errors, newest first."""
     check_limit(limit)
     async with database.connection() as connection:
-        meant = await _meant(connection, wanted)
+        meant = await wanted.parameters(connection)
         found = await store.select_errors(
             connection, meant, before=decode_number(cursor), limit=limit + 1
         )
@@ -84,18 +80,11 @@ async def list_errors(
 
 
 async def get_error(database: Database, error_id: int) -> ErrorRow:
-    found = None
     if 0 < error_id < LARGEST_ID:
-        found = await database.run(store.select_error, error_id)
-    if found is None:
-        raise NotFound(
-            f"there is no error {error_id}",
-            hint=Hint("{} lists the newest errors.", action("errors show")),
-        )
-    return found
-
-
-async def _meant(connection: Connection, wanted: ErrorFilter) -> ErrorFilter:
-    if wanted.domain is None:
-        return wanted
-    return replace(wanted, domain_ids=tuple(await domains_of(connection, wanted.domain)))
+        found = await list_errors(database, ErrorFilter(), cursor=str(error_id + 1), limit=1)
+        if found.items and found.items[0].id == error_id:
+            return found.items[0]
+    raise NotFound(
+        f"there is no error {error_id}",
+        hint=Hint("{} lists the newest errors.", action("errors show")),
+    )

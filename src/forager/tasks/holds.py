@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from forager.amounts import listed
 from forager.db.database import Connection, Database
 from forager.errors import NotFound
 from forager.fetch.domains.service import domains_below, domains_of
@@ -65,66 +67,59 @@ class Holds:
         # the hold is committed first, so that the withdrawal includes what a tick has queued
         async with self._database.connection() as connection:
             changed = await store.hold_all(connection, hold)
-            withdrawn = hold and await store.withdraw_all(connection, running=hold is Hold.STOPPED)
-        return int(changed), withdrawn or 0
+            return changed, await store.withdraw(connection, hold)
 
     async def _hold_domain(self, host: str, hold: Hold | None) -> tuple[int, int]:
         changed = withdrawn = 0
         async with self._database.connection() as connection:
             for domain_id in await domains_of(connection, host):
                 changed += await hold_domain(connection, domain_id, hold)
-                if hold is not None:
-                    withdrawn += await store.withdraw_domain(
-                        connection, domain_id, running=hold is Hold.STOPPED
-                    )
+                withdrawn += await store.withdraw(connection, hold, domain_id=domain_id)
         return changed, withdrawn
 
     async def _hold_selected(self, selection: Selection, hold: Hold | None) -> tuple[int, int]:
-        changed = withdrawn = 0
+        async def hold_batch(connection: Connection, ids: list[int]) -> tuple[int, int]:
+            changed = await store.hold_tasks(connection, ids, hold)
+            return changed, await store.withdraw(connection, hold, ids=ids)
 
-        async def hold_batch(connection: Connection, ids: list[int]) -> None:
-            nonlocal changed, withdrawn
-            changed += await store.hold_tasks(connection, ids, hold)
-            if hold is not None:
-                withdrawn += await store.withdraw_tasks(
-                    connection, ids, running=hold is Hold.STOPPED
-                )
-
-        await in_batches(self._database, selection, hold_batch)
-        return changed, withdrawn
+        _, parts = await in_batches(self._database, selection, hold_batch)
+        return sum(changed for changed, _ in parts), sum(withdrawn for _, withdrawn in parts)
 
 
 BATCH = 2_000
-SHOWN = 20
+
+Answer = TypeVar("Answer")
 
 
 async def in_batches(
     database: Database,
     selection: Selection,
-    work: Callable[[Connection, list[int]], Awaitable[None]],
+    work: Callable[[Connection, list[int]], Awaitable[Answer]],
     *,
     destroys: bool = False,
-) -> int:
-    """Apply `work` to a selection in batches, each in a transaction; returns the number of tasks.
+) -> tuple[int, list[Answer]]:
+    """Apply `work` to a selection in batches, each in a transaction.
 
-    `destroys`: the selection includes the named host and its subdomains, but no parent domain.
+    Returns the number of tasks, and the results by batch. `destroys`: the selection includes the
+    named host and its subdomains, but no parent domain.
     """
     domain_ids = await domain_ids_of(database, selection, destroys=destroys)
     after = found = 0
+    answers: list[Answer] = []
     while True:
         async with database.transaction() as connection:
             ids = await reads.select_ids(
                 connection, selection, domain_ids=domain_ids, after=after, limit=BATCH
             )
             if ids:
-                await work(connection, ids)
+                answers.append(await work(connection, ids))
         found += len(ids)
         if len(ids) < BATCH:
             break
         after = ids[-1]
     if selection.ids and not found:
         raise no_such_task(*selection.ids)
-    return found
+    return found, answers
 
 
 async def domain_ids_of(
@@ -137,8 +132,6 @@ async def domain_ids_of(
 
 
 def no_such_task(*named: object) -> NotFound:
-    shown = ", ".join(str(each) for each in named[:SHOWN])
-    more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return NotFound(
-        f"there is no task {shown}{more}", hint=Hint("{} lists tasks.", action("tasks list"))
+        f"there is no task {listed(named)}", hint=Hint("{} lists tasks.", action("tasks list"))
     )

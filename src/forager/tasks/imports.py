@@ -20,7 +20,7 @@ import orjson
 
 from forager.errors import InvalidInput
 from forager.settings.crawling import parse_render
-from forager.tasks.json_array import Broken, read_array
+from forager.tasks.json_array import read_array
 from forager.tasks.task import parse_at, parse_every
 from forager.tasks.tracking_request import BadLine, Terms, TrackRequest
 
@@ -66,7 +66,7 @@ def read_requests(stream: BinaryIO, name: str = "") -> Iterator[TrackRequest | B
     if first is not None and known in (None, FileFormat.JSON_LINES) and first.raw.startswith(b"["):
         yield from _read_array(stream, first)
     elif first is not None:
-        yield from _read_lines(known, chain([first], rest), stream)
+        yield from _read_lines(known, chain([first], rest))
 
 
 def _with_own_lock(stream: BinaryIO) -> BinaryIO:
@@ -78,27 +78,28 @@ def _with_own_lock(stream: BinaryIO) -> BinaryIO:
 
 
 def _read_lines(
-    known: FileFormat | None, lines: Iterable[_Line], stream: BinaryIO
+    known: FileFormat | None, lines: Iterable[_Line]
 ) -> Iterator[TrackRequest | BadLine]:
     read: Read | None = None
-    for number, line in _lines(lines, stream):
-        if isinstance(line, BadLine):
-            yield line
-        elif read is None:
-            read, is_header = _reader(known or _guess(line), line)
-            if not is_header:
-                yield read(number, line)
-        else:
-            yield read(number, line)
+    for line in lines:
+        text = _decoded(line)
+        if isinstance(text, BadLine):
+            yield text
+            continue
+        is_header = False
+        if read is None:
+            read, is_header = _reader(known or _guess(text), text)
+        if not is_header:
+            yield read(line.number, text)
 
 
 def _read_array(stream: BinaryIO, first: _Line) -> Iterator[TrackRequest | BadLine]:
     """The requests of a JSON array."""
     for entry in read_array(first.raw, stream, line=first.number, longest=MAX_LINE):
-        if isinstance(entry, Broken):
-            yield _bad(entry.line, f"{entry.reason}; nothing after it can be read", entry.text)
-        else:
+        if entry.problem is None:
             yield request_of(entry.line, entry.value, entry.text)
+        else:
+            yield _bad(entry.line, f"{entry.problem}; nothing after it can be read", entry.text)
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -120,19 +121,10 @@ def _raw_lines(stream: BinaryIO) -> Iterator[_Line]:
         number += 1
         is_cut = len(raw) == MAX_LINE and not raw.endswith(b"\n")
         held = (_without_mark(raw) if number == 1 else raw).lstrip()
-        if held and (is_cut or not held.startswith(COMMENT)):
+        if is_cut or (held and not held.startswith(COMMENT)):
             yield _Line(number, held, is_cut)
-
-
-def _lines(lines: Iterable[_Line], stream: BinaryIO) -> Iterator[tuple[int, str | BadLine]]:
-    """Decoded lines, or why a line cannot be decoded."""
-    for line in lines:
-        if line.is_cut:
-            _skip_line(stream)
-            words = f"the line is longer than {MAX_LINE:,} bytes"
-            yield line.number, _bad(line.number, words, line.raw[:999])
-        else:
-            yield line.number, _decoded(line.number, line.raw.rstrip())
+        while is_cut and (rest := stream.readline(MAX_LINE)):
+            is_cut = not rest.endswith(b"\n")
 
 
 def _without_mark(raw: bytes) -> bytes:
@@ -141,17 +133,16 @@ def _without_mark(raw: bytes) -> bytes:
     return raw.removeprefix(codecs.BOM_UTF8)
 
 
-def _skip_line(stream: BinaryIO) -> None:
-    while (rest := stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
-        pass
-
-
-def _decoded(number: int, raw: bytes) -> str | BadLine:
+def _decoded(line: _Line) -> str | BadLine:
+    if line.is_cut:
+        reason = f"the line is longer than {MAX_LINE:,} bytes"
+        return _bad(line.number, reason, line.raw[:999])
+    raw = line.raw.rstrip()
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        return _bad(number, "the line is not UTF-8 text", raw)
-    return _bad(number, "the line holds a NUL character", raw) if _NUL in text else text
+        return _bad(line.number, "the line is not UTF-8 text", raw)
+    return _bad(line.number, "the line holds a NUL character", raw) if _NUL in text else text
 
 
 # --- formats ----------------------------------------------------------------------------------

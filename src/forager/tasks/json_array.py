@@ -17,25 +17,15 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value, its first line, and its source."""
+    """A value, its first line, and its source; or why nothing after this line can be read."""
 
     line: int
-    value: Any
     text: str
+    value: Any = None
+    problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Why nothing after this line can be read."""
-
-    line: int
-    reason: str
-    text: str
-
-
-def read_array(
-    begun: bytes, stream: BinaryIO, *, line: int = 1, longest: int
-) -> Iterator[Entry | Broken]:
+def read_array(begun: bytes, stream: BinaryIO, *, line: int = 1, longest: int) -> Iterator[Entry]:
     """The entries of an array that starts with `begun` and continues in the stream."""
     return _Array(begun, stream, line, longest).entries()
 
@@ -51,7 +41,7 @@ class _Array:
         self._longest = longest
         self._is_over = False
 
-    def entries(self) -> Iterator[Entry | Broken]:
+    def entries(self) -> Iterator[Entry]:
         try:
             self._text = self._decoder.decode(self._begun)
             self._take("[")
@@ -84,7 +74,7 @@ class _Array:
                     raise ValueError(words) from None
                 if not self._read_on():
                     raise ValueError(f"it is not JSON: {error.msg}") from None
-        entry = Entry(self._line, value, self._text[self._place : end])
+        entry = Entry(self._line, self._text[self._place : end], value)
         self._advance(end)
         return entry
 
@@ -118,5 +108,6 @@ class _Array:
         self._place = 0
         return not self._is_over
 
-    def _broken(self, reason: str) -> Broken:
-        return Broken(self._line, reason, self._text[self._place : self._place + 1000])
+    def _broken(self, problem: str) -> Entry:
+        text = self._text[self._place : self._place + 1000]
+        return Entry(self._line, text, problem=problem)

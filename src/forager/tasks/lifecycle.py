@@ -1,7 +1,7 @@
 """The lifecycle of a task: its states, and the moves from which every UPDATE is built.
 
 Pausing and stopping are holds, not states. A move has its source and target states and its other
-effects; `changes` and `allowed` are its SQL for a row named `t`.
+effects; `changes` and `allowed` are its SQL for a row named `t`, and the attempt `a` that ended.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class TaskMove:
     spends_retry: bool = False
     resets_retries: bool = False
     clears_error: bool = False
+    # of an attempt: when the next one may start, why it failed, and a failed visit in a row
+    delays: bool = False
+    stores_error: bool = False
+    counts_visit: bool = False
 
     @property
     def allowed(self) -> str:
@@ -56,6 +60,10 @@ class TaskMove:
             "retry_count = 0": self.resets_retries,
             "error_kind = NULL, error_message = NULL": self.clears_error,
             "failed_visits = 0, failing_since = NULL": self.clears_error,
+            "scheduled_at = now() + a.delay * interval '1 second'": self.delays,
+            "error_kind = a.error_kind, error_message = a.error_message": self.stores_error,
+            "failed_visits = t.failed_visits + 1": self.counts_visit,
+            "failing_since = coalesce(t.failing_since, now())": self.counts_visit,
         }
         return ", ".join(
             (
@@ -100,21 +108,18 @@ FAIL = TaskMove(
     steps={_S.CRAWLING: _S.FAILED, _S.PARSING: _S.FAILED},
     finishes=True,
     unschedules=True,
-)
-RETRY_LATER = TaskMove(
-    name="retry later",
-    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
-    spends_retry=True,
-)
-# the last retry of a visit failed: the next visit is by the interval
-MISS = TaskMove(
-    name="miss",
-    steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING},
-    finishes=True,
-    resets_retries=True,
+    stores_error=True,
+    counts_visit=True,
 )
 # without a fault of the task, such as a rate-limited host
-POSTPONE = TaskMove(name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING})
+POSTPONE = TaskMove(
+    name="postpone", steps={_S.CRAWLING: _S.PENDING, _S.PARSING: _S.PENDING}, delays=True
+)
+RETRY_LATER = replace(POSTPONE, name="retry later", spends_retry=True, stores_error=True)
+# the result was not believed: visited again soon
+DOUBT = replace(POSTPONE, name="doubt", finishes=True, resets_retries=True, stores_error=True)
+# the last retry of a visit failed: the next visit is by the interval
+MISS = replace(DOUBT, name="miss", counts_visit=True)
 RELEASE = TaskMove(name="release", steps=_CLAIMED_FROM, revokes=True)
 WITHDRAW = TaskMove(
     name="withdraw",
@@ -127,10 +132,7 @@ WITHDRAW = TaskMove(
 )
 # like a job, a task spends a retry on the death of its worker: a page that kills workers must not
 # be retried forever
-RECOVER = TaskMove(name="recover", steps=_CLAIMED_FROM, revokes=True, spends_retry=True)
-# the worker died during the last retry of a visit: the next visit is by the interval
-RECOVER_MISSED = replace(MISS, revokes=True)
-RECOVER_FAILED = replace(FAIL, revokes=True)
+RECOVER = replace(RELEASE, name="recover", spends_retry=True, stores_error=True)
 COME_DUE = TaskMove(
     name="come due",
     steps={_S.COMPLETED: _S.PENDING},

@@ -40,30 +40,13 @@ def mode_of(task: HeldTask) -> RenderMode:
     return RenderMode(task.render or RenderMode.AUTO)
 
 
-class DomainLessons:
-    """Cached lessons about the URL shapes of domains."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._known: OrderedDict[int, tuple[float, Lessons]] = OrderedDict()
-
-    async def of(self, domain_id: int) -> Lessons:
-        until, lessons = self._known.get(domain_id, (0.0, None))
-        if lessons is None or local_time() >= until:
-            lessons = await Lessons.load(self._database, domain_id)
-            self._known[domain_id] = local_time() + KNOWN_FOR, lessons
-            while len(self._known) > MAX_DOMAINS:
-                self._known.popitem(last=False)
-        return lessons
-
-
 class RenderDecisions:
     """Decides which tasks are visited with a browser, and learns from their pages."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
         self._settings = settings
-        self._lessons = DomainLessons(database)
+        self._lessons: OrderedDict[int, tuple[float, Lessons]] = OrderedDict()
         self._renderer_known_until = 0.0
         self._has_renderer = False
 
@@ -79,7 +62,7 @@ class RenderDecisions:
         is_first_visit = task.segment is None
         if not task.needs_browser and not is_first_visit:
             return None
-        lessons = await self._lessons.of(task.domain_id)
+        lessons = await self._lessons_of(task.domain_id)
         if task.needs_browser:
             return None if lessons.is_recheck_due(task.url) else "no_price"
         return "like_others" if lessons.gains(task.url) else None
@@ -89,7 +72,7 @@ class RenderDecisions:
         is_auto = mode_of(task) is RenderMode.AUTO
         if not is_auto or _has_price(parsed.product) or parsed.broke or parsed.stack_trace:
             return False
-        lessons = await self._lessons.of(task.domain_id)
+        lessons = await self._lessons_of(task.domain_id)
         return await self._is_renderer_known() and not lessons.is_wasted(task.url)
 
     async def learn(
@@ -99,11 +82,21 @@ class RenderDecisions:
 
         Call it for pages that were rendered, or whose task needed a browser before.
         """
-        lessons = await self._lessons.of(task.domain_id)
+        lessons = await self._lessons_of(task.domain_id)
         lesson = lessons.learn(task.url, gained=rendered and _has_price(product))
         if lesson is not None:
             await store.upsert_lessons(connection, task.domain_id, [lesson])
         return rendered and lessons.gains(task.url)
+
+    async def _lessons_of(self, domain_id: int) -> Lessons:
+        """What is known of the URL shapes of a domain, cached."""
+        until, lessons = self._lessons.get(domain_id, (0.0, None))
+        if lessons is None or local_time() >= until:
+            lessons = await Lessons.load(self._database, domain_id)
+            self._lessons[domain_id] = local_time() + KNOWN_FOR, lessons
+            while len(self._lessons) > MAX_DOMAINS:
+                self._lessons.popitem(last=False)
+        return lessons
 
     async def _is_renderer_known(self) -> bool:
         if local_time() >= self._renderer_known_until:

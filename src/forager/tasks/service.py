@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
@@ -110,8 +111,8 @@ class Tasks:
     ) -> Tracked:
         """Track the requests of a file; `terms` apply where a line has none."""
         tracking = Tracking(
-            self._database,
-            self._settings,
+            database=self._database,
+            settings=self._settings,
             terms=terms,
             allow_private=allow_private,
             found_by=found_by,
@@ -175,15 +176,8 @@ class Tasks:
 
     async def recrawl(self, selection: Selection) -> Recrawled:
         """Crawl now, before all other tasks of the same domain and priority."""
-        due = held = 0
-
-        async def recrawl_batch(connection: Connection, ids: list[int]) -> None:
-            nonlocal due, held
-            moved, waiting = await task_changes.recrawl(connection, ids)
-            due, held = due + moved, held + waiting
-
-        found = await in_batches(self._database, selection, recrawl_batch)
-        return Recrawled(found, due, held)
+        found, parts = await in_batches(self._database, selection, task_changes.recrawl)
+        return Recrawled(found, sum(due for due, _ in parts), sum(held for _, held in parts))
 
     async def set_terms(
         self,
@@ -199,36 +193,31 @@ class Tasks:
     ) -> int:
         """Change the terms of tasks; a new interval counts from the last visit."""
         Terms(priority, every, popularity, max_retries=max_retries)
-        default = timedelta(seconds=self._settings.recrawl_every) if default_every else None
-        changed = 0
-
-        async def set_batch(connection: Connection, ids: list[int]) -> None:
-            nonlocal changed
-            changed += await task_changes.set_terms(
-                connection, ids, priority=priority, every=every, default_every=default,
-                popularity=popularity, max_retries=max_retries, render=render,
-                default_render=default_render,
-            )  # fmt: skip
-
-        await in_batches(self._database, selection, set_batch)
-        return changed
+        default = timedelta(seconds=self._settings.recrawl_every)
+        set_terms = partial(
+            task_changes.set_terms,
+            priority=priority,
+            every=every,
+            default_every=default if default_every else None,
+            popularity=popularity,
+            max_retries=max_retries,
+            render=render,
+            default_render=default_render,
+        )
+        _, changed = await in_batches(self._database, selection, set_terms)
+        return sum(changed)
 
     async def remove(self, selection: Selection) -> int:
         """Stop tracking; products, their history and the archive are kept."""
-        removed = 0
-
-        async def remove_batch(connection: Connection, ids: list[int]) -> None:
-            nonlocal removed
-            removed += await task_changes.delete_tasks(connection, ids)
-
-        await in_batches(self._database, selection, remove_batch, destroys=True)
-        return removed
+        delete = task_changes.delete_tasks
+        _, removed = await in_batches(self._database, selection, delete, destroys=True)
+        return sum(removed)
 
     async def count(self, selection: Selection) -> int:
         async def nothing(_connection: Connection, _ids: list[int]) -> None:
             return
 
-        return await in_batches(self._database, selection, nothing)
+        return (await in_batches(self._database, selection, nothing))[0]
 
     async def stats(self) -> TaskStats:
         async with self._database.transaction() as connection:

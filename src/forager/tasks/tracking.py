@@ -64,64 +64,53 @@ class _Named:
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Requests that are tracked together, and rejected ones."""
-
-    named: list[_Named]
-    bad: list[BadLine]
+# requests that are tracked together, and rejected ones
+_Chunk = list[_Named | BadLine]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tracking:
     """One import: any number of requests, in chunks that are committed one by one.
 
     An interrupted import keeps the committed chunks, and can be repeated.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        *,
-        terms: Terms,
-        allow_private: bool,
-        found_by: str,
-        on_bad: Callable[[BadLine], None] | None = None,
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._terms = terms
-        self._allow_private = allow_private
-        self._found_by = found_by
-        self._on_bad = on_bad
-        self._tracked = Tracked()
+    database: Database
+    settings: Settings
+    terms: Terms
+    allow_private: bool
+    found_by: str
+    on_bad: Callable[[BadLine], None] | None = None
+    tracked: Tracked = field(default_factory=Tracked)
 
     async def track(self, requests: Iterable[TrackRequest | BadLine]) -> Tracked:
         # the same time for all, so that popularity decides their order
-        due = await self._database.run(select_now)
+        due = await self.database.run(select_now)
         chunks = _chunks(requests)
         following = _read_ahead(chunks)
         try:
             while chunk := await asyncio.shield(following):
                 # the next chunk is read while the database works on this one
                 following = _read_ahead(chunks)
-                for bad in chunk.bad:
-                    self._refuse(bad)
-                async with self._database.transaction() as connection:
-                    await self._track_chunk(connection, chunk.named, due)
+                for bad in chunk:
+                    if isinstance(bad, BadLine):
+                        self._refuse(bad)
+                named = [each for each in chunk if isinstance(each, _Named)]
+                async with self.database.transaction() as connection:
+                    await self._track_chunk(connection, named, due)
         finally:
             # a thread cannot be canceled, and the caller will close the file;
             # input from a terminal is not waited for
             await asyncio.wait([following], timeout=CLOSING)
             if not following.cancel():
                 following.exception()  # the error that ended this is reported instead
-        return self._tracked
+        return self.tracked
 
     async def _track_chunk(
         self, connection: Connection, named: Sequence[_Named], due: datetime
     ) -> None:
         covers, refused = await cover_hosts(
-            connection, {one.host for one in named}, allow_private=self._allow_private
+            connection, {one.host for one in named}, allow_private=self.allow_private
         )
         tasks: dict[bytes, NewTask] = {}
         said: dict[NormalisedUrl, Terms] = {}
@@ -129,34 +118,31 @@ class Tracking:
             if one.host in refused:
                 self._refuse(_bad(one.request, refused[one.host]))
                 continue
-            self._tracked.known += one.url in said
+            self.tracked.known += one.url in said
             # of a URL that is listed twice, the values of the later line apply
             said[one.url] = one.request.terms.or_else(said.get(one.url, ANY_TERMS))
-            terms = said[one.url].or_else(self._terms)
+            terms = said[one.url].or_else(self.terms)
             key = url_hash(one.url)
             tasks[key] = NewTask(covers[one.host].id, one.url, key, terms)
-        await self._write(connection, list(tasks.values()), due)
-
-    async def _write(self, connection: Connection, tasks: list[NewTask], due: datetime) -> None:
         added = await store.insert_tasks(
             connection,
-            tasks,
+            list(tasks.values()),
             due=due,
             default_priority=DEFAULT_PRIORITY,
-            max_retries=self._settings.task_retries,
-            found_by=self._found_by,
+            max_retries=self.settings.task_retries,
+            found_by=self.found_by,
         )
-        self._tracked.added += added
-        self._tracked.known += len(tasks) - added
+        self.tracked.added += added
+        self.tracked.known += len(tasks) - added
         if added < len(tasks):
-            self._tracked.updated += await store.update_terms(connection, tasks)
+            self.tracked.updated += await store.update_terms(connection, list(tasks.values()))
 
     def _refuse(self, bad: BadLine) -> None:
-        self._tracked.bad += 1
-        if len(self._tracked.first_bad) < SHOWN:
-            self._tracked.first_bad.append(bad)
-        if self._on_bad is not None:
-            self._on_bad(bad)
+        self.tracked.bad += 1
+        if len(self.tracked.first_bad) < SHOWN:
+            self.tracked.first_bad.append(bad)
+        if self.on_bad is not None:
+            self.on_bad(bad)
 
 
 async def track_found(
@@ -231,19 +217,16 @@ def _bad(request: TrackRequest, reason: str | Hint) -> BadLine:
 def _chunks(requests: Iterable[TrackRequest | BadLine]) -> Iterator[_Chunk]:
     rest = iter(requests)
     while part := list(islice(rest, CHUNK)):
-        chunk = _Chunk([], [])
-        for request in part:
-            _sort_into(chunk, request)
-        yield chunk
+        yield [_named(request) for request in part]
 
 
-def _sort_into(chunk: _Chunk, request: TrackRequest | BadLine) -> None:
+def _named(request: TrackRequest | BadLine) -> _Named | BadLine:
     if isinstance(request, BadLine):
-        chunk.bad.append(request)
-    elif isinstance(url := normalise(request.url.strip()), Refusal):
-        chunk.bad.append(_bad(request, url.value))
-    else:
-        chunk.named.append(_Named(request, url, host_of(url)))
+        return request
+    url = normalise(request.url.strip())
+    if isinstance(url, Refusal):
+        return _bad(request, url.value)
+    return _Named(request, url, host_of(url))
 
 
 def _read_ahead(chunks: Iterator[_Chunk]) -> asyncio.Future[_Chunk | None]:

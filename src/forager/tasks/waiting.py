@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from forager.hints import Action, Hint, action
+from forager.hints import Hint, action
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.schedule import interval_after_change
 from forager.tasks.store.reads import Surroundings
-from forager.tasks.task import Hold, Task, is_silent
+from forager.tasks.task import Task, is_silent
 
 MOST_AHEAD = 1_000
 
@@ -26,7 +26,7 @@ def why_not_now(task: Task, around: Surroundings, every: timedelta) -> str | Hin
         return _WITH_WORKERS[task.status]
     if task.status is TaskStatus.FAILED:
         return Hint("failed; {} tries again", action("tasks recrawl", task.id))
-    held = _held(task, around)
+    held = _held(task)
     if held is not None:
         return held
     if not around.is_active:
@@ -60,16 +60,14 @@ def _sooner(task: Task, every: timedelta) -> str:
     return ", sooner: its price changed" if changed and not task.adapted_frequency else ""
 
 
-def _held(task: Task, around: Surroundings) -> Hint | None:
-    holds: tuple[tuple[str | None, str, Action], ...] = (
-        (around.all_hold, "all tasks are", action("tasks resume", all=True)),
-        (around.domain_hold, "its domain is", action("tasks resume", domain=task.domain)),
-        (task.hold, "it is", action("tasks resume", task.id)),
-    )
-    for hold, what, resume in holds:
-        if hold is not None:
-            return Hint("{} {}: {}", what, Hold(hold), resume)
-    return None
+def _held(task: Task) -> Hint | None:
+    if task.all_hold is not None:
+        resume = action("tasks resume", all=True)
+    elif task.domain_hold is not None:
+        resume = action("tasks resume", domain=task.domain)
+    else:
+        resume = action("tasks resume", task.id)
+    return None if task.held_by is None else Hint("{}: {}", task.held_by, resume)
 
 
 def _waits_for_proxy(region: str | None, proxy_regions: list[str | None]) -> Hint | None:

@@ -120,10 +120,9 @@ class Poster:
         )
 
     def _session(self, allow_private: bool) -> aiohttp.ClientSession:
-        session = self._sessions.get(allow_private)
-        if session is None:
-            session = self._sessions[allow_private] = self._new_session(allow_private)
-        return session
+        if allow_private not in self._sessions:
+            self._sessions[allow_private] = self._new_session(allow_private)
+        return self._sessions[allow_private]
 
     def _new_session(self, allow_private: bool) -> aiohttp.ClientSession:
         guard = GuardPolicy(allow_private=allow_private)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
@@ -53,6 +53,11 @@ async def insert_events(
     )
 
 
+_EVENT: LiteralString = """
+    e.id, e.kind, e.product_id, e.domain_id, d.domain_name AS domain, e.payload, e.occurred_at
+"""
+
+
 async def select_events(
     connection: Connection,
     *,
@@ -64,9 +69,8 @@ async def select_events(
     limit: int,
 ) -> list[EventRow]:
     return await Rows(connection, EventRow).all(
-        """
-        SELECT e.id, e.kind, e.product_id, e.domain_id, d.domain_name AS domain, e.payload,
-               e.occurred_at
+        f"""
+        SELECT {_EVENT}
           FROM catalog_events e
           LEFT JOIN domains d ON d.id = e.domain_id
          WHERE (%(kind)s::text IS NULL OR e.kind = %(kind)s)
@@ -90,7 +94,7 @@ async def select_events(
 
 async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
     """Delete old events, except those of unsent messages."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         DELETE FROM catalog_events
          WHERE id IN (
@@ -106,7 +110,6 @@ async def delete_old_events(connection: Connection, *, days: float, limit: int) 
         """,
         (days, limit),
     )
-    return cursor.rowcount
 
 
 # --- webhooks ------------------------------------------------------------------------------------
@@ -246,9 +249,8 @@ async def reset_failures(connection: Connection, webhook_id: int) -> None:
 
 async def select_contents(connection: Connection, event_ids: Sequence[int]) -> list[EventContent]:
     return await Rows(connection, EventContent).all(
-        """
-        SELECT e.id, e.kind, e.occurred_at, e.payload, e.product_id,
-               p.url AS product_url, p.product_name, d.domain_name AS domain
+        f"""
+        SELECT {_EVENT}, p.url AS product_url, p.product_name
           FROM catalog_events e
           LEFT JOIN products p ON p.id = e.product_id
           LEFT JOIN domains d ON d.id = e.domain_id

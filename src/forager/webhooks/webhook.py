@@ -24,17 +24,11 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
-class EventContent:
+class EventContent(EventRow):
     """An event as it is sent; the name of its product is the current one."""
 
-    id: int
-    kind: str
-    occurred_at: datetime
-    payload: dict[str, Any]
-    product_id: int | None
     product_url: str | None
     product_name: str | None
-    domain: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,8 @@ from forager.cli.running import CommandContext, answers, confirm, exit_if_unknow
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.tasks import dead_letters as letters
-from forager.tasks.causes import ErrorFilter, ErrorRow
-from forager.tasks.dead_letters import LetterFilter, letter_filter
-from forager.tasks.errors import error_filter, get_error, group_errors, list_errors
+from forager.tasks.dead_letters import LetterFilter
+from forager.tasks.errors import ErrorFilter, ErrorRow, get_error, group_errors, list_errors
 
 NO_ERRORS = "There are no such errors."
 
@@ -56,7 +55,7 @@ class GroupOptions:
 
     def value(self, **more: Any) -> ErrorFilter:
         since = None if self.since is None else parse_duration(self.since)
-        return error_filter(domain=self.domain, error_type=self.type_, since=since, **more)
+        return ErrorFilter(domain=self.domain, error_type=self.type_, since=since, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ class LetterOptions:
             raise InvalidInput(
                 "no dead letter was selected", hint="Give IDs, --cause, --domain or --all."
             )
-        return letter_filter(ids=self.ids or None, cause=self.cause, domain=self.domain)
+        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
 ChosenLetters = Annotated[LetterFilter, LetterOptions]
@@ -214,7 +213,7 @@ async def list_(
     cursor: Cursor = None,
 ) -> object:
     """List dead letters by cause, then the newest individually."""
-    wanted = letter_filter(cause=cause, domain=domain)
+    wanted = LetterFilter(cause=cause, domain=domain)
     groups = await letters.group_letters(here.database, wanted)
     page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
     return {"groups": groups, "items": page.items, "next_cursor": page.next_cursor}

@@ -87,21 +87,19 @@ class Extractor:
         )
         facts = reading.facts
         links = self._split_links(facts, request.get("links", ()))
-        frame = pack(_record(request, headers, body)) if request["archive"] else b""
         urls = "\n".join([*links.follow, *links.nofollow]).encode()
+        kept = links_as_text(links.follow, links.nofollow).encode()
+        has_document = self._documents and facts.kind is not ContentKind.OTHER
         header = _header(facts, links)
         header["is_product"] = self._products and _is_product_page(facts, body, headers)
         return header, [
             facts.content_hash or b"",
-            frame,
+            pack(_record(request, headers, body)) if request["archive"] else b"",
             urls,
             b"".join([*links.follow.values(), *links.nofollow.values()]),
-            self._compressor.compress(_kept(links)) if urls else b"",
-            pack_document(document_of(reading, self._digest)) if self._has_document(facts) else b"",
+            self._compressor.compress(kept) if urls else b"",
+            pack_document(document_of(reading, self._digest)) if has_document else b"",
         ]
-
-    def _has_document(self, facts: PageFacts) -> bool:
-        return self._documents and facts.kind is not ContentKind.OTHER
 
     def _split_links(self, facts: PageFacts, more: Iterable[str] = ()) -> _Links:
         links = _Links()
@@ -118,8 +116,10 @@ class Extractor:
                 links.nofollow[url] = key
             else:
                 links.follow[url] = key
-        if links.sessions:
-            links.tidy(facts.url)
+        if links.sessions:  # without them, links may be the same, or the page itself
+            for followed in [facts.url, *links.follow]:
+                links.nofollow.pop(followed, None)
+            links.follow.pop(facts.url, None)
         return links
 
     def _meet(self, given: NormalisedUrl) -> _Link:
@@ -148,12 +148,6 @@ class _Links:
     # links that had a session id
     sessions: int = 0
 
-    def tidy(self, page: str) -> None:
-        """Merge links that are the same, or the page itself, without their session ids."""
-        for url in [page, *self.follow]:
-            self.nofollow.pop(url, None)
-        self.follow.pop(page, None)
-
 
 def _route(url: str) -> NormalisedUrl | None:
     """A route that a script knows, in its one spelling; a path behind # is part of it."""
@@ -163,10 +157,6 @@ def _route(url: str) -> NormalisedUrl | None:
         return None
     is_route = path.startswith(("/", "!/")) and len(known) + len(path) < MAX_URL_LENGTH
     return NormalisedUrl(f"{known}#{path}") if is_route else known
-
-
-def _kept(links: _Links) -> bytes:
-    return links_as_text(links.follow, links.nofollow).encode()
 
 
 def _without_session(url: NormalisedUrl) -> NormalisedUrl:

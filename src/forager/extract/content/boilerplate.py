@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
-from functools import lru_cache
 
 from forager.extract.text import name_set
 
@@ -119,7 +118,6 @@ _ABOUT_OTHERS = re.compile(r"(?:has|with|no|without|show|hide|is|toggle|js)[-_]|
 _PANEL = re.compile(r"tab|panel|collaps|accordion|switch|toggle|variant|option|pane|expand")
 
 
-@lru_cache(maxsize=4096)
 def judge(name: str, classes: str, role: str) -> Verdict:
     """The verdict on an element by its tag, classes and role."""
     if name in _NEVER:
@@ -134,14 +132,6 @@ def judge(name: str, classes: str, role: str) -> Verdict:
     return Verdict.FORM if verdict is Verdict.KEEP and name == "form" else verdict
 
 
-def judge_id(name: str, classes: str, identifier: str) -> Verdict:
-    """The verdict by an id; the ids of sections come from their headings and do not count."""
-    if name not in _HOLDERS or SECTION_CLASS.search(classes):
-        return Verdict.KEEP
-    return judge_names(identifier.lower())
-
-
-_HOLDERS = name_set("div aside details header ul ol p table form")
 SECTION_CLASS = re.compile(
     r"(?:^|\s)(?:section|sect\d|refsect\d|refsection|refentry|chapter|appendix|level\d)(?=\s|$)"
 )

@@ -104,26 +104,18 @@ def _is_followed(tokens: Tokens, end: int) -> bool:
 def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     """Whether nearly all text between two tags is that of links."""
     known = tokens.link_lists.get(start)
-    if known is None:
-        known = tokens.link_lists[start] = _is_link_list(tokens, start, end)
-    return known
-
-
-def _is_link_list(tokens: Tokens, start: int, end: int) -> bool:
+    if known is not None:
+        return known
     linked = total = 0
     in_link = False
-    tags = tokens.tags
-    for index, text in enumerate(tokens.texts[start + 1 : end + 1], start + 1):
+    for text, tag in zip(tokens.texts[start + 1 : end + 1], tokens.tags[start + 1 :], strict=False):
         if text and (length := len(text.strip())):
             total += length
             if in_link:
                 linked += length
-        name = tags[index].name
-        if name == "a":
-            in_link = True
-        elif name == "/a":
-            in_link = False
-    return linked >= 0.7 * total
+        in_link = tag.name == "a" or (in_link and tag.name != "/a")
+    result = tokens.link_lists[start] = linked >= 0.7 * total
+    return result
 
 
 def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -94,46 +94,39 @@ def blocks_of(tokens: Tokens) -> list[Block]:
     places = [index for index, tag in enumerate(tokens.tags) if tag.name in _BLOCKS]
     if len(places) > _MAX_BLOCKS:  # repeated blocks are at the beginning and at the end
         places = places[: _MAX_BLOCKS // 2] + places[-_MAX_BLOCKS // 2 :]
-    for index in places:
+    for index, path in zip(places, _paths(tokens, places), strict=True):
         tag = tokens.tags[index]
         if text := reader.text_of(index):
             links, is_near_list = reader.links_of(index)
             is_list = bool(links) and is_link_list(tokens, index, tokens.closing[index])
             is_kept = _is_kept(tokens, index, text, len(links) if is_list else 0)
-            place = reader.place_of(index)
             found.append(
-                Block(tag.place, place, _hash(text), links, is_list, is_near_list, is_kept)
+                Block(tag.place, _place(path), _hash(text), links, is_list, is_near_list, is_kept)
             )
     return found + _heading_ends(tokens)
 
 
 def _heading_ends(tokens: Tokens) -> list[Block]:
     """The last element of most headings of a page, if it is the same with the same text."""
-    ends = Counter(
-        end for index in tokens.headings if (end := _heading_end(tokens, index)) is not None
-    )
+    ends = Counter(end[1] for index in tokens.headings if (end := _heading_end(tokens, index)))
     most, count = ends.most_common(1)[0] if ends else ("", 0)
     if count < max(2, _SHARE * len(tokens.headings)):
         return []
     return [Block("", HEADING_END, most, (), False, False, False)]
 
 
-def _heading_end(tokens: Tokens, heading: int) -> str | None:
-    """The last element of a heading, if there is text before it."""
-    if (start := _last_element(tokens, heading)) is None:
-        return None
-    text = collapse("".join(tokens.texts[start + 1 : tokens.closing[heading]]))
-    has_words = any(text.strip() for text in tokens.texts[heading + 1 : start + 1])
-    tag = tokens.tags[start]
-    return _hash(f"{tag.name}.{tag.attributes.get('class', '')} {text}") if has_words else None
-
-
-def _last_element(tokens: Tokens, heading: int) -> int | None:
+def _heading_end(tokens: Tokens, heading: int) -> tuple[int, str] | None:
+    """The last element of a heading, if there is text before it: its index and its hash."""
     end = tokens.closing[heading]
     if tokens.texts[end].strip():
         return None
     inside = range(heading + 1, min(end - 1, heading + _MAX_HEADING_TAGS))
-    return next((index for index in inside if tokens.closing[index] == end - 1), None)
+    start = next((index for index in inside if tokens.closing[index] == end - 1), None)
+    if start is None or not any(map(str.strip, tokens.texts[heading + 1 : start + 1])):
+        return None
+    text = collapse("".join(tokens.texts[start + 1 : end]))
+    tag = tokens.tags[start]
+    return start, _hash(f"{tag.name}.{tag.attributes.get('class', '')} {text}")
 
 
 def _is_kept(tokens: Tokens, index: int, text: str, links: int) -> bool:
@@ -205,14 +198,15 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
     reader = _Reader(tokens)
     found: dict[int, int] = {}
     end = -1
-    for index, tag in enumerate(tokens.tags):
-        if index > end and tag.place in repeated.elements:
-            count = _pages_with(repeated, reader, index)
-            if count:
-                found[index] = count
-                end = tokens.closing[index]
-                shape = tag.shape if tag.shape is Shape.VOID else Shape.SPECIAL
-                tokens.tags[index] = replace(tag, verdict=Verdict.REPEATED, shape=shape)
+    elements = repeated.elements
+    places = [index for index, tag in enumerate(tokens.tags) if tag.place in elements]
+    for index, path in zip(places, _paths(tokens, places), strict=True):
+        if index > end and (count := _pages_with(repeated, reader, index, _place(path))):
+            found[index] = count
+            end = tokens.closing[index]
+            tag = tokens.tags[index]
+            shape = tag.shape if tag.shape is Shape.VOID else Shape.SPECIAL
+            tokens.tags[index] = replace(tag, verdict=Verdict.REPEATED, shape=shape)
     if found:
         tokens.judged = sorted({*tokens.judged, *found})
     if HEADING_END in repeated.blocks:
@@ -222,14 +216,11 @@ def mark_repeated(tokens: Tokens, repeated: RepeatedBlocks) -> dict[int, int]:
 
 def _mark_heading_ends(tokens: Tokens, learned: Mapping[str, int]) -> None:
     for heading in tokens.headings:
-        if (end := _heading_end(tokens, heading)) and end in learned:
-            index = _last_element(tokens, heading)
-            assert index is not None
-            tokens.tags[index] = replace(tokens.tags[index], verdict=Verdict.REPEATED)
+        if (end := _heading_end(tokens, heading)) and end[1] in learned:
+            tokens.tags[end[0]] = replace(tokens.tags[end[0]], verdict=Verdict.REPEATED)
 
 
-def _pages_with(repeated: RepeatedBlocks, reader: _Reader, index: int) -> int:
-    place = reader.place_of(index)
+def _pages_with(repeated: RepeatedBlocks, reader: _Reader, index: int, place: str) -> int:
     texts, links = repeated.blocks.get(place), repeated.lists.get(place)
     if texts is None and links is None:
         return 0
@@ -250,13 +241,11 @@ def block_text(tokens: Tokens, index: int) -> str:
 
 
 class _Reader:
-    """Places and texts of a page's blocks."""
+    """Texts and links of a page's blocks."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
         self._room = _MAX_READ
-        self._parents: list[int] | None = None
-        self._paths: dict[int, str] = {-1: ""}
 
     def text_of(self, index: int) -> str:
         """The text and images of a block; empty for one that is too large."""
@@ -288,34 +277,28 @@ class _Reader:
             linked >= _MOST * total or total - linked <= _MAX_UNLINKED
         )
 
-    def place_of(self, index: int) -> str:
-        return _hash(self._path(index))
 
-    def _path(self, index: int) -> str:
-        """The places of an element and of those around it, the last `_MAX_PATH` characters."""
-        if self._parents is None:
-            self._parents = list(_parents(self.tokens))
-        chain: list[int] = []
-        while index not in self._paths:
-            chain.append(index)
-            index = self._parents[index]
-        path = self._paths[index]
-        for index in reversed(chain):
-            tag = self.tokens.tags[index]
-            path = f"{path}>{tag.place or tag.name}"[-_MAX_PATH:]
-            self._paths[index] = path
-        return path
+def _paths(tokens: Tokens, indexes: Iterable[int]) -> Iterator[str]:
+    """For elements in order, the places of each and of those around it, `_MAX_PATH` characters.
+
+    Elements that end before the next of them are skipped, with everything in them.
+    """
+    tags, closing = tokens.tags, tokens.closing
+    opened: list[tuple[int, str]] = [(len(tags), "")]  # end and path of the elements around
+    at = 0
+    for index in indexes:
+        while opened[-1][0] < index:
+            at = opened.pop()[0] + 1
+        while at < index:
+            end = closing[at]
+            if end > index:
+                opened.append((end, _joined(opened[-1][1], tags[at])))
+            at = at + 1 if end > index else end + 1
+        yield _joined(opened[-1][1], tags[index])
 
 
-def _parents(tokens: Tokens) -> Iterator[int]:
-    """For each tag, the element around it."""
-    opened: list[int] = [-1]
-    for index, end in enumerate(tokens.closing):
-        while opened[-1] >= 0 and tokens.closing[opened[-1]] <= index:
-            opened.pop()
-        yield opened[-1]
-        if end > index:
-            opened.append(index)
+def _joined(path: str, tag: Tag) -> str:
+    return f"{path}>{tag.place or tag.name}"[-_MAX_PATH:]
 
 
 def _image(tag: Tag) -> str:
@@ -324,3 +307,9 @@ def _image(tag: Tag) -> str:
 
 def _hash(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+@lru_cache(maxsize=1024)
+def _place(path: str) -> str:
+    """The hash of a path; the pages of a site have few different ones."""
+    return _hash(path)

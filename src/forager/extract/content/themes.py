@@ -6,8 +6,6 @@ alone: the `<main>` of many themes also has breadcrumbs, contents and feedback.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from forager.extract.text import name_set
 
 TEXT = 4  # the element that a generator wraps around the converted text alone
@@ -55,21 +53,22 @@ _IDS = {
 _BY_CLASS = {name: rank for rank, names in _CLASSES.items() for name in names}
 _BY_ID = {name: rank for rank, names in _IDS.items() for name in names}
 _BY_TAG = {"main": MAIN, "article": BODY, "rd-main": MAIN, "devsite-content": MAIN}
-CONTAINERS = name_set("main article div section td table center rd-main devsite-content")
+_CONTAINERS = name_set("main article div section td table center rd-main devsite-content")
 
 
-@lru_cache(maxsize=4096)
-def rank_of(name: str, classes: str, identifier: str, role: str, itemprop: str) -> int:
-    """The rank of an element by its names; 0 for an element without any of them."""
-    if name not in CONTAINERS:
+def rank_of(name: str, classes: str, role: str, itemprop: str) -> int:
+    """The rank of an element by its names besides its id; 0 without any of them."""
+    if name not in _CONTAINERS:
         return 0
     rank = _BY_TAG.get(name, 0)
     if role == "main":
         rank = max(rank, MAIN)
     if itemprop.lower() == "articlebody":
         rank = max(rank, BODY)
-    if identifier:
-        rank = max(rank, _BY_ID.get(identifier.lower(), 0))
     for word in classes.lower().split():
         rank = max(rank, _BY_CLASS.get(word, 0))
     return rank
+
+
+def rank_of_id(name: str, identifier: str) -> int:
+    return _BY_ID.get(identifier.lower(), 0) if name in _CONTAINERS else 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase, is_copyright
 from forager.extract.content.removal import is_contents_list, is_dropped
 from forager.extract.markdown.blocks import Blocks, Container, Part
-from forager.extract.markdown.escape import code_span, code_text, escape_text, fence
+from forager.extract.markdown.escape import code_span, code_text, escape_text, fence, markdown_of
 from forager.extract.markdown.headings import (
     HeadingText,
     is_definition,
@@ -27,9 +27,9 @@ from forager.extract.markdown.tags import (
     Attributes,
     Shape,
     Tag,
+    Traits,
     language_of,
     traits_of,
-    unescape,
 )
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
@@ -78,14 +78,15 @@ class Converter(Phrasing):
                     if parts:
                         parts.append(" ")
                 else:
-                    if "&" in text:
-                        text = unescape(text)
-                    parts.append(escape_text(text))
+                    parts.append(markdown_of(text))
                     if not self._in_heading:
                         self._anchor = None
             tag = tags[index]
-            if tag.shape is _END and index in ends:
-                ends.pop(index)()
+            if tag.shape is _END:
+                if index in ends:
+                    ends.pop(index)()
+                elif parts and tag.name in _BLOCK_ENDS:
+                    self._flush()
                 index += 1
             elif tag.verdict is not _KEEP and self._drops(index):
                 self.removed.append(index)
@@ -109,7 +110,7 @@ class Converter(Phrasing):
         if self._in_heading:
             self._parts.append(" ")
             return
-        lines = self._inline.take_lines()
+        lines = self._take_lines()
         if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
             self.dropped += len(lines[0])
             return
@@ -130,14 +131,12 @@ class Converter(Phrasing):
     def block(self, index: int, tag: Tag) -> int:
         if self._parts:
             self._flush()
-        return self._named_block(index, tag) if tag.attributes else index + 1
-
-    def _named_block(self, index: int, tag: Tag) -> int:
         traits = tag.traits
         if traits is None:
             traits = tag.traits = traits_of(tag.name, tag.attributes)
-        if traits is PLAIN:
-            return index + 1
+        return index + 1 if traits is PLAIN else self._special_block(index, tag, traits)
+
+    def _special_block(self, index: int, tag: Tag, traits: Traits) -> int:
         attributes, end = tag.attributes, self._tokens.closing[index]
         if traits.heading:
             return self._open_heading(index, tag, traits.heading)
@@ -147,11 +146,6 @@ class Converter(Phrasing):
             self._languages.append((end, traits.language))
         if traits.admonition and (end - index) * 2 < self._tokens.extent:
             self._open_container(index, Container("> ", "> ", quote=True))
-        return index + 1
-
-    def block_end(self, index: int, _tag: Tag) -> int:
-        if self._parts:
-            self._flush()
         return index + 1
 
     def _open_container(self, index: int, container: Container) -> None:
@@ -247,15 +241,20 @@ class Converter(Phrasing):
         return self._open_title(index)
 
     def _open_title(self, index: int) -> int:
-        opened = self._inline.open("**")
+        end = self._tokens.closing[index]
+        following = self._open_inline(index, "**")
+        if following > end:  # nothing but text
+            self._flush()
+            return following
+        close = self._ends.get(end)
 
-        def close() -> None:
-            if opened:
-                self._inline.close()
+        def close_title() -> None:
+            if close:
+                close()
             self._flush()
 
-        self._ends[self._tokens.closing[index]] = close
-        return index + 1
+        self._ends[end] = close_title
+        return following
 
     def preformatted(self, index: int, tag: Tag) -> int:
         self._flush()
@@ -297,7 +296,7 @@ class Converter(Phrasing):
 
     def _render_cell(self, start: int, end: int) -> str:
         if end == start + 1:
-            text = collapse(escape_text(unescape(self._tokens.texts[end])))
+            text = collapse(markdown_of(self._tokens.texts[end]))
         else:
             cell = Converter(self._tokens, self._links, cell=True)
             cell.run(start, end)
@@ -321,7 +320,7 @@ class Converter(Phrasing):
 
         def close() -> None:
             self._in_heading, self._anchor = False, None
-            markdown = visible(self._inline.take_line())
+            markdown = visible(self._take_line())
             label = is_boilerplate_phrase(heading.text, one_word=False)
             self._end_heading(Part(level, heading.text, markdown, anchor, label=label))
 
@@ -373,10 +372,9 @@ _BLOCKS = name_set(
     "address article aside body caption center dd details div fieldset figcaption figure footer"
     " form header hgroup legend main nav p section tbody td tfoot th thead tr"
 )
-_BLOCK_ENDS = [f"/{name}" for name in (*_BLOCKS, "table", "ul", "ol", "dl", "li", "dt")]
+_BLOCK_ENDS = frozenset(f"/{name}" for name in (*_BLOCKS, "table", "ul", "ol", "dl", "li", "dt"))
 _ACTIONS: dict[str, _Action] = {
     **dict.fromkeys(_BLOCKS, Converter.block),
-    **dict.fromkeys(_BLOCK_ENDS, Converter.block_end),
     **dict.fromkeys(("b", "strong"), Converter.strong),
     **dict.fromkeys(("i", "em", "var", "cite", "dfn"), Converter.emphasis),
     **dict.fromkeys(("del", "s", "strike"), Converter.struck),

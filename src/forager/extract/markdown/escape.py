@@ -26,14 +26,19 @@ _ACTIVE = re.compile(
     """,
     re.VERBOSE,
 )
-_MAY_BE_ACTIVE = re.compile(r"[\\`*_<&\]~]")
+_MAY_BE_ACTIVE = re.compile(r"[\\`*_<&\]~]").search
 _LINE_START = re.compile(
     r"(?:\#{1,6}(?=\s|$)|[-+](?=\s|$)|>|-[-\ ]{2,}$|_[_\ ]{2,}$|=+$|\|)|(\d{1,9})([.)](?=\s|$))"
 )
 
 
 def escape_text(text: str) -> str:
-    return _ACTIVE.sub(_escaped, text) if _MAY_BE_ACTIVE.search(text) else text
+    return _ACTIVE.sub(_escaped, text) if _MAY_BE_ACTIVE(text) else text
+
+
+def markdown_of(html: str) -> str:
+    """The markdown of a text without tags."""
+    return _ACTIVE.sub(_escaped, unescape(html)) if _MAY_BE_ACTIVE(html) else html
 
 
 def _escaped(match: re.Match[str]) -> str:

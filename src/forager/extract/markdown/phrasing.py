@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import ada_url
 
-from forager.extract.markdown.escape import balanced, code_span, escape_line_start, escape_text
+from forager.extract.markdown.escape import (
+    balanced,
+    code_span,
+    escape_line_start,
+    escape_text,
+    markdown_of,
+)
 from forager.extract.markdown.headings import is_sign
 from forager.extract.markdown.tags import Attributes, Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse
-from forager.extract.urls import MAX_CACHED_LENGTH, NEEDS_NO_PAGE, directory_of
+from forager.extract.urls import (
+    MAX_CACHED_LENGTH,
+    NEEDS_NO_PAGE,
+    PLAIN_SEGMENT,
+    directory_of,
+)
 
 
 class Phrasing:
@@ -25,8 +37,8 @@ class Phrasing:
     def __init__(self, tokens: Tokens, links: Links) -> None:
         self._tokens = tokens
         self._links = links
-        self._inline = Inline()
-        self._parts = self._inline.parts
+        self._parts: list[str] = []
+        self._frames: list[_Frame] = []
         self._ends: dict[int, Callable[[], None]] = {}
         self._anchor: str | None = None  # of the position before the next text
         self._in_heading = False
@@ -37,9 +49,7 @@ class Phrasing:
             if self._parts and text:
                 self._parts.append(" ")
             return
-        if "&" in text:
-            text = unescape(text)
-        self._parts.append(escape_text(text))
+        self._parts.append(markdown_of(text))
         if not self._in_heading:
             self._anchor = None
 
@@ -49,15 +59,59 @@ class Phrasing:
         return collapse(unescape(self._tokens.kept_text(start, end)))
 
     def _open_inline(self, index: int, mark: str, url: str = "") -> int:
-        end = self._tokens.closing[index]
-        if not self._inline.open(mark, url):
+        """Begin an element, unless it is nested in one of its kind or too deep."""
+        frames = self._frames
+        if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
             return index + 1
+        frame = _Frame(len(self._parts), mark, url)
+        end = self._tokens.closing[index]
         if end == index + 1:  # nothing but text, as most have
             self._add_text(self._tokens.texts[end])
-            self._inline.close()
+            self._wrap(frame)
             return end + 1
-        self._ends[end] = self._inline.close
+        frames.append(frame)
+        self._ends[end] = self._close_inline
         return index + 1
+
+    def _close_inline(self) -> None:
+        self._wrap(self._frames.pop())
+
+    def _wrap(self, frame: _Frame) -> None:
+        parts, start = self._parts, frame.start
+        if start >= len(parts) or (frame.mark == "]" and not frame.url):
+            return
+        text = "".join(parts[start:])
+        stripped = text.strip(_EDGES)
+        if not stripped:
+            return
+        before, _, after = text.partition(stripped)
+        parts[start:] = [before, _marked(stripped, frame), after]
+
+    @property
+    def _in_link(self) -> bool:
+        return any(frame.url for frame in self._frames)
+
+    def _take_line(self) -> str:
+        """The paragraph as one line; it is empty afterwards."""
+        for frame in reversed(self._frames):
+            if frame.url:
+                self._wrap(frame)
+                frame.url = ""
+            frame.start = 0
+        text = collapse("".join(self._parts).replace(BREAK, " "))
+        self._parts.clear()
+        return text
+
+    def _take_lines(self) -> list[str]:
+        """The lines of the paragraph, which is empty afterwards; open elements continue."""
+        for frame in reversed(self._frames):
+            self._wrap(frame)
+            frame.start = 0
+            frame.url = ""  # a link around several blocks is written at the first
+        text = "".join(self._parts)
+        self._parts.clear()
+        lines = text.split(BREAK) if BREAK in text else (text,)
+        return [escape_line_start(line) for line in map(collapse, lines) if line]
 
     def strong(self, index: int, _tag: Tag) -> int:
         return index + 1 if self._in_heading else self._open_inline(index, "**")
@@ -70,11 +124,16 @@ class Phrasing:
 
     def code(self, index: int, _tag: Tag) -> int:
         end = self._tokens.closing[index]
-        if text := self._kept(index, end):
+        if end == index + 1 and len(self._tokens.texts[end]) <= _MAX_CACHED_CODE:
+            span = _cached_code(self._tokens.texts[end])
+        elif text := self._kept(index, end):
             span = code_span(text)
-            is_text = end == index + 1 or self._inline.in_link
-            url = None if is_text else self._only_link(index, end, text)
-            self._parts.append(f"[{span}]({url})" if url else span)
+            url = None if self._in_link else self._only_link(index, end, text)
+            span = f"[{span}]({url})" if url else span
+        else:
+            span = ""
+        if span:
+            self._parts.append(span)
             if not self._in_heading:
                 self._anchor = None
         return end + 1
@@ -108,7 +167,7 @@ class Phrasing:
         return index + 1 if href is None or href[:1] == "#" else self._open_link(index, href)
 
     def _open_link(self, index: int, href: str) -> int:
-        url = None if self._inline.in_link else self._links.absolute(href)
+        url = None if self._in_link else self._links.absolute(href)
         return self._open_inline(index, "]", url) if url else index + 1
 
     def _is_sign(self, index: int) -> bool:
@@ -156,6 +215,16 @@ class Phrasing:
         return None
 
 
+_MAX_CACHED_CODE = 100  # characters
+
+
+@lru_cache(maxsize=8192)
+def _cached_code(html: str) -> str:
+    """Inline code without tags: the names of functions and options are on many pages."""
+    text = collapse(unescape(html))
+    return code_span(text) if text else ""
+
+
 # --- images ---------------------------------------------------------------------------------
 
 _DOT = frozenset({"0", "1", "2", "0px", "1px"})  # the sizes of tracking pixels
@@ -186,78 +255,19 @@ BREAK = "\x01"
 MAX_FRAMES = 40  # inline elements inside each other; deeper ones are text
 
 
-class Frame:
+@dataclass(slots=True)
+class _Frame:
     """An open inline element: the start of its text, and its markup."""
 
-    __slots__ = ("mark", "start", "url")
-
-    def __init__(self, start: int, mark: str, url: str = "") -> None:
-        self.start = start
-        self.mark = mark
-        self.url = url
-
-
-class Inline:
-    __slots__ = ("frames", "parts")
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.frames: list[Frame] = []
-
-    def open(self, mark: str, url: str = "") -> bool:
-        """Begin an element, unless it is nested in one of its kind or too deep."""
-        frames = self.frames
-        if frames and (len(frames) >= MAX_FRAMES or any(frame.mark == mark for frame in frames)):
-            return False
-        frames.append(Frame(len(self.parts), mark, url))
-        return True
-
-    def close(self) -> None:
-        self._wrap(self.frames.pop())
-
-    @property
-    def in_link(self) -> bool:
-        return bool(self.frames) and any(frame.url for frame in self.frames)
-
-    def take_line(self) -> str:
-        """The paragraph as one line; it is empty afterwards."""
-        for frame in reversed(self.frames):
-            if frame.url:
-                self._wrap(frame)
-                frame.url = ""
-            frame.start = 0
-        text = collapse("".join(self.parts).replace(BREAK, " "))
-        self.parts.clear()
-        return text
-
-    def take_lines(self) -> list[str]:
-        """The lines of the paragraph, which is empty afterwards; open elements continue."""
-        for frame in reversed(self.frames):
-            self._wrap(frame)
-            frame.start = 0
-            if frame.url:  # a link around several blocks is written at the first
-                frame.url = ""
-        text = "".join(self.parts)
-        self.parts.clear()
-        lines = text.split(BREAK) if BREAK in text else (text,)
-        return [escape_line_start(line) for line in map(collapse, lines) if line]
-
-    def _wrap(self, frame: Frame) -> None:
-        parts, start = self.parts, frame.start
-        if start >= len(parts) or (frame.mark == "]" and not frame.url):
-            return
-        text = "".join(parts[start:])
-        stripped = text.strip(_EDGES)
-        if not stripped:
-            return
-        before, _, after = text.partition(stripped)
-        parts[start:] = [before, _marked(stripped, frame), after]
+    start: int
+    mark: str
+    url: str
 
 
 _EDGES = " \t\n\r\f\v\u00a0" + BREAK
 
 
-def _marked(text: str, frame: Frame) -> str:
+def _marked(text: str, frame: _Frame) -> str:
     if frame.url:
         if ("[" in text or "]" in text) and not balanced(text):
             text = _BRACKET.sub(r"\\\g<0>", text)
@@ -281,15 +291,16 @@ _NOWHERE = ("javascript:", "data:", "blob:", "about:", "vbscript:")
 
 
 class Links:
-    """Resolves links against one base, with a cache: pages repeat their links."""
+    """Resolves links against one normalized base, with a cache: pages repeat their links."""
 
-    __slots__ = ("_directory", "_known", "base", "budget", "dropped")
+    __slots__ = ("_directory", "_is_plain", "_known", "base", "budget", "dropped")
 
     def __init__(self, base: str, budget: int = MIN_BUDGET) -> None:
         self.base = base
         self.budget = budget
         self.dropped = 0  # links beyond the budget
         self._directory = directory_of(base)
+        self._is_plain = "#" not in base and base.count("/") > 2
         self._known: dict[str, str | None] = {}
 
     def absolute(self, href: str | None) -> str | None:
@@ -297,10 +308,7 @@ class Links:
         if href is None:
             return None
         if href not in self._known:
-            shared = len(href) <= MAX_CACHED_LENGTH and NEEDS_NO_PAGE.match(href)
-            self._known[href] = (
-                _shared_target(href, self._directory) if shared else _target(href, self.base)
-            )
+            self._known[href] = self._resolve(href)
         url = self._known[href]
         if url is None:
             return None
@@ -309,6 +317,19 @@ class Links:
             self.dropped += 1
             return None
         return url
+
+    def _resolve(self, href: str) -> str | None:
+        if len(href) > MAX_CACHED_LENGTH:
+            return _target(href, self.base)
+        if self._is_plain and (simple := _SIMPLE.fullmatch(href)):
+            return (self._directory if simple[1] else self.base) + href
+        shared = NEEDS_NO_PAGE.match(href)
+        return _shared_target(href, self._directory) if shared else _target(href, self.base)
+
+
+# Most links of real pages: a path below the directory of the page, a fragment, or both. Parsing
+# would change nothing in them.
+_SIMPLE = re.compile(rf"((?:{PLAIN_SEGMENT}/)*+{PLAIN_SEGMENT})?+(?:#[A-Za-z0-9_.~-]++)?+(?<!^)")
 
 
 @lru_cache(maxsize=16_384)

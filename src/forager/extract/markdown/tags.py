@@ -13,9 +13,9 @@ from forager.extract.content.boilerplate import (
     SECTION_CLASS,
     Verdict,
     judge,
-    judge_id,
+    judge_names,
 )
-from forager.extract.content.themes import CONTAINERS, rank_of
+from forager.extract.content.themes import rank_of, rank_of_id
 from forager.extract.text import name_set
 
 _LANGUAGE = re.compile(
@@ -38,18 +38,13 @@ _ALIASES = {
     "c#": "csharp",
     "shell-session": "console",
     "js-nolint": "js",
-    "plain": "",
-    "plaintext": "",
-    "text": "",
-    "txt": "",
-    "none": "",
-    "default": "",
-    "nohighlight": "",
-    "no-highlight": "",
-    "unknown": "",
-    "undefined": "",
-    "literal-block": "",
-}
+} | dict.fromkeys(
+    name_set(
+        "plain plaintext text txt none default nohighlight no-highlight unknown undefined"
+        " literal-block"
+    ),
+    "",
+)
 # words after the same prefixes that are not languages
 _NOT_LANGUAGES = re.compile(
     r"block|wrapper|container|toolbar|box|snippet|line|lines|header|example|sample|area|title|content"
@@ -93,8 +88,6 @@ _ADMONITION = re.compile(
     r"|markdown-alert|docs-callout|admonitionblock)(?=\s|$)"
 )
 _NOTES = frozenset({"div", "aside", "section", "details"})
-
-
 _LEVELS = frozenset("123456")
 
 
@@ -175,44 +168,6 @@ class _Known(dict[str, Tag]):
 
 
 _known = _Known()
-
-
-def _parse(raw: str) -> Tag:
-    name, _, rest = raw.partition(" ")
-    if not rest:
-        if name[0] == "/":
-            return Tag(name, {}, Verdict.KEEP, 0, Shape.END, "")
-        return _tag(name, {}, judge(name, "", ""), rank_of(name, "", "", "", ""))
-    attributes: Attributes = dict(_ATTRIBUTE.findall(rest))
-    if "&" in rest:
-        attributes = {key: unescape(value) for key, value in attributes.items()}
-    if len(attributes.get("class", "")) > _MAX_CLASSES:
-        attributes["class"] = attributes["class"][:_MAX_CLASSES]
-    get = attributes.get
-    classes, identifier, role = get("class", ""), get("id", ""), get("role", "")
-    verdict = judge(name, classes, role)
-    if verdict is Verdict.KEEP and identifier:
-        verdict = judge_id(name, classes, identifier)
-    if verdict is Verdict.KEEP:
-        verdict = _hidden(attributes)
-    is_container = name in CONTAINERS
-    rank = rank_of(name, classes, identifier, role, get("itemprop", "")) if is_container else 0
-    return _tag(name, attributes, verdict, rank)
-
-
-def _tag(name: str, attributes: Attributes, verdict: Verdict, rank: int) -> Tag:
-    heading = name in HEADINGS or attributes.get("role") == "heading"
-    shape = Shape.START
-    if name in VOID:
-        shape = Shape.VOID
-    elif rank or verdict is not Verdict.KEEP or name == "table" or heading:
-        shape = Shape.SPECIAL
-    tag = Tag(name, attributes, verdict, rank, shape, f"/{name}", heading)
-    if name in _PLACES:
-        tag.place = _place(name, attributes)
-    return tag
-
-
 _PLACES = name_set(
     "address article aside blockquote center details dir div dl fieldset figure footer form header"
     " img li main nav ol p section table td ul"
@@ -221,19 +176,56 @@ _NO_PLACE = name_set("article img li p section")  # their ids depend on their co
 _PAGE_STATES = name_set(
     "active collapsed current expanded open selected on this toctree-current is-active"
 )
+# elements whose ids may be names of boilerplate
+_HOLDERS = name_set("div aside details header ul ol p table form")
 
 
-def _place(name: str, attributes: Attributes) -> str:
-    words, is_section = _place_words(attributes.get("class", ""))
-    identifier = "" if is_section or name in _NO_PLACE else attributes.get("id", "")
-    return f"{name}#{identifier}.{words}"
+def _parse(raw: str) -> Tag:
+    name, _, rest = raw.partition(" ")
+    if name[0] == "/":
+        return Tag(name, {}, Verdict.KEEP, 0, Shape.END, "")
+    attributes: Attributes = dict(_ATTRIBUTE.findall(rest)) if rest else {}
+    if "&" in rest:
+        attributes = {key: unescape(value) for key, value in attributes.items()}
+    get = attributes.get
+    if len(get("class", "")) > _MAX_CLASSES:
+        attributes["class"] = attributes["class"][:_MAX_CLASSES]
+    named = _by_names(name, get("class", ""), get("role", ""), get("itemprop", ""))
+    verdict, rank, is_heading, place, is_section = named
+    identifier = get("id", "")
+    if identifier:
+        # the ids of sections come from their headings and do not count
+        if verdict is Verdict.KEEP and name in _HOLDERS and not is_section:
+            verdict = judge_names(identifier.lower())
+        rank = max(rank, rank_of_id(name, identifier))
+    if verdict is Verdict.KEEP and _is_hidden(attributes):
+        verdict = Verdict.HIDDEN
+    if place:
+        place = f"{name}#{'' if is_section or name in _NO_PLACE else identifier}{place}"
+    shape = Shape.START
+    if name in VOID:
+        shape = Shape.VOID
+    elif rank or verdict is not Verdict.KEEP or name == "table" or is_heading:
+        shape = Shape.SPECIAL
+    traits = None if attributes else PLAIN
+    return Tag(name, attributes, verdict, rank, shape, f"/{name}", is_heading, traits, place)
 
 
 @lru_cache(maxsize=4096)
-def _place_words(classes: str) -> tuple[str, bool]:
-    """Class names in the form of a place, and whether they are those of a section."""
-    words = sorted(set(classes.split()) - _PAGE_STATES)
-    return ".".join(words), SECTION_CLASS.search(classes) is not None
+def _by_names(
+    name: str, classes: str, role: str, itemprop: str
+) -> tuple[Verdict, int, bool, str, bool]:
+    """Verdict, rank, whether it is a heading, the end of its place, and whether it is a section."""
+    place = ""
+    if name in _PLACES:
+        place = f".{'.'.join(sorted(set(classes.split()) - _PAGE_STATES))}"
+    return (
+        judge(name, classes, role),
+        rank_of(name, classes, role, itemprop),
+        name in HEADINGS or role == "heading",
+        place,
+        SECTION_CLASS.search(classes) is not None,
+    )
 
 
 RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing")
@@ -241,14 +233,12 @@ RAW_TEXT = name_set("script style iframe noembed noframes xmp plaintext listing"
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
 
-def _hidden(attributes: Attributes) -> Verdict:
-    """The verdict on a hidden element."""
-    hidden = (
+def _is_hidden(attributes: Attributes) -> bool:
+    return (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
         or ("style" in attributes and _DISPLAY_NONE.search(attributes["style"]) is not None)
     )
-    return Verdict.HIDDEN if hidden else Verdict.KEEP
 
 
 def unescape(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -23,6 +23,10 @@ class Stage(StrEnum):
     def status(self) -> str:
         """The status of a task in this stage."""
         return "crawling" if self is Stage.DOWNLOAD else "parsing"
+
+    @classmethod
+    def of(cls, status: str) -> Stage:
+        return next(stage for stage in cls if stage.status == status)
 
 
 class Outcome(StrEnum):
@@ -81,7 +85,7 @@ class Attempt:
     """The outcome of one stage of a task."""
 
     task: HeldTask
-    outcome: Outcome
+    outcome: Outcome = Outcome.OK
     cause: Cause | None = None
     # seconds until the next attempt
     delay: float = 0.0
@@ -101,19 +105,19 @@ class StageOfWorker:
     stage: Stage
 
 
-def outcome_of_failure(task: HeldTask, cause: Cause) -> Outcome:
-    """Retry failures that are not permanent, while retries are left.
-
-    `recover` in the store applies the same rule in SQL to the tasks of dead workers.
-    """
+def failed(attempt: Attempt, cause: Cause, settings: Settings) -> Attempt:
+    """The attempt as it failed: retried later, unless that is pointless or no retry is left."""
+    task = attempt.task
     if cause.kind is ErrorKind.BLOCKED:
-        return Outcome.HELD
-    if cause.permanent or task.retry_count >= task.max_retries:
-        return Outcome.FAILED
-    return Outcome.RETRY
+        outcome = Outcome.HELD
+    elif cause.permanent or task.retry_count >= task.max_retries:
+        outcome = Outcome.FAILED
+    else:
+        outcome = Outcome.RETRY
+    return replace(attempt, outcome=outcome, cause=cause, delay=_backoff(task, cause, settings))
 
 
-def backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
+def _backoff(task: HeldTask, cause: Cause, settings: Settings) -> float:
     """Seconds before the next attempt: exponential with jitter, bounded, at least Retry-After."""
     doubled = settings.task_retry_delay * 2.0 ** min(task.retry_count, 30)
     # tasks that failed together must not be retried together

@@ -7,38 +7,31 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from forager.clock import local_time
-from forager.db.database import Database
+from forager.db.database import Connection
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
 from forager.extract.kinds import ContentKind, kind_of
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY
 from forager.fetch.budgets.slots import DomainInactive, HostResting
 from forager.fetch.polite import Fetching, PageFetch
 from forager.fetch.response import Request, Response
-from forager.parsers.page_cache import PageCache
+from forager.parsers.page_cache import page_of
 from forager.parsers.reader import used_parser
 from forager.parsers.reading import tried_versions
-from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.parsers.rollouts import RolloutPlan
+from forager.products.writer import touch_unchanged
 from forager.render.records import rendered_response
-from forager.settings import Settings
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
-from forager.tasks.rendering import RenderDecisions, TaskBrowser
-from forager.tasks.stages.attempt import (
-    Attempt,
-    HeldTask,
-    Outcome,
-    Stage,
-    StageOfWorker,
-    backoff,
-    outcome_of_failure,
-)
-from forager.tasks.stages.deposit import Deposit, Download
-from forager.tasks.stages.loop import StageLoop, TaskLeases
-from forager.tasks.store import claims
+from forager.tasks.rendering import TaskBrowser
+from forager.tasks.schedule import Completion, complete_tasks
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
+from forager.tasks.stages.loop import StageLoop, StageParts
+from forager.tasks.stages.page_archive import Download, PageArchive
+from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import hints as hint_store
+from forager.tasks.store.stages import set_needs_browser
 
 NOT_MODIFIED = 304
 PAGES = (ContentKind.HTML, ContentKind.XHTML)
@@ -71,28 +64,20 @@ class Downloader(StageLoop[Download]):
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        worker_id: UUID,
-        *,
+        worker: StageParts,
         fetching: Fetching,
-        rollouts: Rollouts,
-        cache: PageCache,
-        leases: TaskLeases,
-        on_downloaded: Callable[[], None],
-        decisions: RenderDecisions,
         browser: TaskBrowser,
+        *,
+        on_downloaded: Callable[[], None],
         hints: StageHints | None = None,
     ) -> None:
-        who = StageOfWorker(worker_id, Stage.DOWNLOAD)
-        super().__init__(database, settings, who, rollouts=rollouts, leases=leases, hints=hints)
+        super().__init__(worker, Stage.DOWNLOAD, hints)
         self._fetching = fetching
         self._on_downloaded = on_downloaded
-        self._decisions = decisions
         self._browser = browser
         # tasks with a page to render
         self._rendering: set[int] = set()
-        self._deposit = Deposit(database, settings, who, cache)
+        self._archive = PageArchive(worker.database, worker.settings, worker.worker_id)
         self._busy: Counter[int] = Counter()
         self._resting: dict[int, float] = {}
         self._more_queued = True
@@ -109,7 +94,7 @@ class Downloader(StageLoop[Download]):
         self.wake()
 
     async def close(self) -> None:
-        await self._deposit.close()
+        await self._archive.close()
         await self._browser.close()
 
     # --- claiming --------------------------------------------------------------------------
@@ -236,7 +221,8 @@ class Downloader(StageLoop[Download]):
         except (DatabaseUnavailable, DiskFull) as error:
             return _rested(task, fetch, DATABASE_DELAY, error.message)
         except Exception as error:
-            return self._failed(task, fetch, cause_of(error))
+            attempt = failed(_seen(task, fetch, Outcome.FAILED), cause_of(error), self._settings)
+            return Download(attempt)
 
     async def _fetch_static(self, task: HeldTask, plan: RolloutPlan, fetch: PageFetch) -> Download:
         # a check without a browser needs the whole page: that it is unchanged would show nothing
@@ -261,14 +247,30 @@ class Downloader(StageLoop[Download]):
         page = rendered_response(rendered.static, rendered.page)
         return Download(_seen(task, fetch, Outcome.OK), page, rendered)
 
-    def _failed(self, task: HeldTask, fetch: PageFetch, cause: Cause) -> Download:
-        attempt = _seen(task, fetch, outcome_of_failure(task, cause))
-        delay = backoff(task, cause, self._settings)
-        return Download(replace(attempt, cause=cause, delay=delay))
+    # --- committing ------------------------------------------------------------------------
 
     async def _write(self, batch: Sequence[Download]) -> None:
-        await self._deposit.put(batch)
+        await super()._write(await self._archive.archived(batch))
         self._on_downloaded()
+
+    async def _store(self, connection: Connection, batch: Sequence[Download]) -> list[Attempt]:
+        await self._archive.refer(connection, batch)
+        unchanged = [d.task.id for d in batch if d.attempt.outcome is Outcome.UNCHANGED]
+        if unchanged:
+            done = [Completion(task_id, price_changed=False) for task_id in unchanged]
+            await complete_tasks(connection, done, settings=self._settings)
+            await touch_unchanged(connection, unchanged)
+            await dead_letters.resolve_of_tasks(connection, unchanged)
+        left = {download.task.id: True for download in batch if download.needs_browser}
+        if left:
+            await set_needs_browser(connection, left)
+        return [download.attempt for download in batch]
+
+    def _stored(self, batch: Sequence[Download]) -> None:
+        for download in batch:
+            if download.response is not None and download.attempt.ref is not None:
+                page = page_of(download.response, rendered=download.rendered is not None)
+                self._cache.put(download.task.id, download.attempt.ref, page)
 
 
 async def _fetch(fetch: PageFetch, request: Request) -> Response:

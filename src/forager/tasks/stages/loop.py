@@ -7,17 +7,25 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
+from forager.metrics.recorded import LEASE_LOSSES
+from forager.parsers.page_cache import PageCache
 from forager.parsers.rollouts import RolloutPlan, Rollouts
 from forager.processes.control import Tick
 from forager.settings import Settings
+from forager.tasks.causes import Cause
 from forager.tasks.hints import StageHints
-from forager.tasks.stages.attempt import HeldTask, StageOfWorker
+from forager.tasks.rendering import RenderDecisions
+from forager.tasks.stages.attempt import Attempt, HeldTask, Stage, StageOfWorker, failed
+from forager.tasks.stages.settle import commit_isolated, record, settle
+from forager.tasks.store.stages import lock_held
 
 log = get_logger("tasks")
 
@@ -34,6 +42,19 @@ class StageResult(Protocol):
 Result = TypeVar("Result", bound=StageResult)
 
 
+@dataclass(frozen=True, slots=True)
+class StageParts:
+    """What both stages of a worker share."""
+
+    database: Database
+    settings: Settings
+    worker_id: UUID
+    leases: TaskLeases
+    decisions: RenderDecisions
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    cache: PageCache = field(default_factory=PageCache)
+
+
 class StageLoop(ABC, Generic[Result]):
     """Works on tasks until it is stopped. Call `wake` when there are tasks to claim.
 
@@ -48,27 +69,20 @@ class StageLoop(ABC, Generic[Result]):
     # how long work in progress may continue when the worker stops
     last_moment: ClassVar[float]
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        who: StageOfWorker,
-        *,
-        rollouts: Rollouts,
-        leases: TaskLeases,
-        hints: StageHints | None,
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._who = who
-        self._rollouts = rollouts
-        self._leases = leases
+    def __init__(self, worker: StageParts, stage: Stage, hints: StageHints | None) -> None:
+        self._database = worker.database
+        self._settings = worker.settings
+        self._who = StageOfWorker(worker.worker_id, stage)
+        self._rollouts = worker.rollouts
+        self._cache = worker.cache
+        self._decisions = worker.decisions
+        self._leases = worker.leases
         self._hints = hints
         self._running: dict[int, asyncio.Task[Result]] = {}
         self._done: list[Result] = []
         self._oldest = 0.0
         self._next_look = 0.0
-        self._outage = Outage(log, f"no tasks to {who.stage} can be claimed now")
+        self._outage = Outage(log, f"no tasks to {stage} can be claimed now")
         self._changed = asyncio.Event()
         self._stopping = False
         if hints is not None:
@@ -87,8 +101,11 @@ class StageLoop(ABC, Generic[Result]):
         """Work on one task. Never raises."""
 
     @abstractmethod
-    async def _write(self, batch: Sequence[Result]) -> None:
-        """Commit results; each rejected one fails alone."""
+    async def _store(self, connection: Connection, batch: Sequence[Result]) -> list[Attempt]:
+        """Write the results of tasks that this worker still holds; returns what is to settle."""
+
+    def _stored(self, batch: Sequence[Result]) -> None:
+        """Called when results are committed."""
 
     def _freed(self, task: HeldTask) -> None:
         """Called when a task is not in progress any more."""
@@ -200,6 +217,35 @@ class StageLoop(ABC, Generic[Result]):
             batch, self._done = self._done[: self.batch_size], self._done[self.batch_size :]
             await self._write(batch)
             self._leases.remove([result.task for result in batch])
+
+    async def _write(self, batch: Sequence[Result]) -> None:
+        """Commit results together; each one that cannot be written fails alone."""
+        await commit_isolated(batch, self._write_together, self._refuse)
+
+    async def _write_together(self, batch: Sequence[Result]) -> None:
+        async with self._database.transaction() as connection:
+            kept = await lock_held(connection, self._who, [result.task for result in batch])
+            mine = [result for result in batch if result.task.id in kept]
+            attempts = await self._store(connection, mine)
+            settled = await settle(connection, self._who, attempts, self._settings)
+        lost = [result.task.id for result in batch if result.task.id not in kept]
+        if lost:
+            LEASE_LOSSES.add("task", amount=len(lost))
+            log.warning(
+                "results dropped: the tasks were taken away",
+                stage=self._who.stage,
+                tasks=lost[:20],
+            )
+        record(self._who.stage, settled)
+        self._stored(mine)
+
+    async def _refuse(self, result: Result, cause: Cause) -> None:
+        """Fail the one task whose result cannot be written."""
+        attempt = failed(Attempt(task=result.task), cause, self._settings)
+        async with self._database.transaction() as connection:
+            if await lock_held(connection, self._who, [result.task]):
+                await settle(connection, self._who, [attempt], self._settings)
+        record(self._who.stage, [attempt])
 
 
 class TaskLeases:

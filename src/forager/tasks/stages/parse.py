@@ -6,43 +6,32 @@ import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef
-from forager.db.database import Connection, Database
+from forager.db.database import Connection
 from forager.errors import ErrorKind, NotFound
 from forager.parsers.breakers import ParserBreakers
-from forager.parsers.page_cache import Page, PageCache, archived_page
+from forager.parsers.page_cache import Page, archived_page
 from forager.parsers.reading import Parsed, Reading, ReadingPool
-from forager.parsers.rollouts import RolloutPlan, Rollouts
+from forager.parsers.rollouts import RolloutPlan
 from forager.parsers.trials import Trials
 from forager.products.content import NAME_LENGTH, SKU_LENGTH, line
 from forager.products.learned_places import LearnedPlaces
 from forager.products.visit import is_holding
 from forager.products.writer import ReadPage, Written, write_pages
-from forager.settings import Settings
 from forager.settings.crawling import RenderMode
-from forager.tasks.alarms import ReadName, hold_same_pages
+from forager.tasks.alarms import Doubt, ReadName, hold_same_pages
 from forager.tasks.causes import Cause, cause_of, one_line
 from forager.tasks.hints import StageHints
-from forager.tasks.rendering import RenderDecisions, mode_of
+from forager.tasks.rendering import mode_of
 from forager.tasks.schedule import Completion, complete_tasks, revisit_offers
-from forager.tasks.stages.attempt import (
-    Attempt,
-    HeldTask,
-    Outcome,
-    Stage,
-    StageOfWorker,
-    backoff,
-    outcome_of_failure,
-)
+from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, failed
 from forager.tasks.stages.download import read_by
-from forager.tasks.stages.loop import StageLoop, TaskLeases
-from forager.tasks.stages.settle import commit_isolated, log_lost, record, settle
+from forager.tasks.stages.loop import StageLoop, StageParts
 from forager.tasks.store import claims, dead_letters
 from forager.tasks.store import stages as store
 
@@ -77,33 +66,13 @@ class ParseStage(StageLoop[ReadTask]):
     last_moment = 3.0
 
     def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        worker_id: UUID,
-        *,
-        pool: ReadingPool,
-        rollouts: Rollouts,
-        cache: PageCache,
-        leases: TaskLeases,
-        decisions: RenderDecisions,
-        hints: StageHints | None = None,
+        self, worker: StageParts, pool: ReadingPool, hints: StageHints | None = None
     ) -> None:
-        super().__init__(
-            database,
-            settings,
-            StageOfWorker(worker_id, Stage.PARSE),
-            rollouts=rollouts,
-            leases=leases,
-            hints=hints,
-        )
-        self._pool = pool
-        self._decisions = decisions
-        self._breakers = ParserBreakers(database, settings, pool)
-        self._trials = Trials(database, pool)
-        self._places = LearnedPlaces(database)
-        self._cache = cache
-        self._storage = archive_options(settings).open()
+        super().__init__(worker, Stage.PARSE, hints)
+        self._breakers = ParserBreakers(worker.database, worker.settings, pool)
+        self._trials = Trials(worker.database, pool)
+        self._places = LearnedPlaces(worker.database)
+        self._storage = archive_options(worker.settings).open()
         self._limit = PER_PROCESS * pool.processes
         self._others_may_wait = False
 
@@ -199,29 +168,19 @@ class ParseStage(StageLoop[ReadTask]):
 
     # --- committing ------------------------------------------------------------------------
 
-    async def _write(self, batch: Sequence[ReadTask]) -> None:
-        await commit_isolated(batch, self._write_together, self._refuse)
+    async def _store(self, connection: Connection, batch: Sequence[ReadTask]) -> list[Attempt]:
+        complete = [read for read in batch if not read.needs_browser]
+        held = await self._held(connection, complete)
+        believed = [read for read in complete if read.task.id not in held]
+        written = await self._write_products(connection, believed)
+        await self._complete(connection, batch, written)
+        await self._learn(connection, batch)
+        return [
+            self._attempt(read, written.get(read.task.id), held.get(read.task.id)) for read in batch
+        ]
 
-    async def _write_together(self, batch: Sequence[ReadTask]) -> None:
-        async with self._database.transaction() as connection:
-            kept = await store.lock_held(connection, self._who, [read.task for read in batch])
-            mine = [read for read in batch if read.task.id in kept]
-            complete = [read for read in mine if not read.needs_browser]
-            held = await self._held(connection, complete)
-            believed = [read for read in complete if read.task.id not in held]
-            written = await self._write_products(connection, believed)
-            attempts = [
-                self._attempt(read, written.get(read.task.id), held=held.get(read.task.id))
-                for read in mine
-            ]
-            attempts = await settle(connection, self._who, attempts, self._settings)
-            await self._complete(connection, mine, written)
-            await self._learn(connection, mine)
-        log_lost(Stage.PARSE, [read.task for read in batch], kept)
-        record(Stage.PARSE, attempts)
-
-    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, str]:
-        """Pages that suddenly show another product, and the reasons."""
+    async def _held(self, connection: Connection, batch: Sequence[ReadTask]) -> dict[int, Doubt]:
+        """Pages that suddenly show another product."""
         products = ((r.task, r.reading.active.product) for r in batch if r.reading is not None)
         names = [
             ReadName(task, name, line(p.sku, SKU_LENGTH))
@@ -248,19 +207,10 @@ class ParseStage(StageLoop[ReadTask]):
             await store.forget_validators(connection, held)
         return written
 
-    def _attempt(
-        self, read: ReadTask, written: Written | None, *, held: str | None = None
-    ) -> Attempt:
-        task = read.task
-        attempt = Attempt(
-            task=task,
-            outcome=Outcome.OK,
-            final_url=read.final_url,
-            duration_ms=read.duration_ms,
-        )
+    def _attempt(self, read: ReadTask, written: Written | None, held: Doubt | None) -> Attempt:
+        attempt = Attempt(task=read.task, final_url=read.final_url, duration_ms=read.duration_ms)
         if held:
-            words = Cause(ErrorKind.VALIDATION, held)
-            return replace(attempt, outcome=Outcome.HELD, cause=words)
+            return replace(attempt, outcome=held[0], cause=held[1])
         if read.reading is None and read.cause is None:
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)
@@ -268,14 +218,7 @@ class ParseStage(StageLoop[ReadTask]):
             words = Cause(ErrorKind.RENDER, "no price in the static response: it is rendered next")
             return replace(attempt, outcome=Outcome.RESTED, cause=words)
         cause = read.cause or _cause(read, written)
-        if cause is None:
-            return attempt
-        return replace(
-            attempt,
-            outcome=outcome_of_failure(task, cause),
-            cause=cause,
-            delay=backoff(task, cause, self._settings),
-        )
+        return attempt if cause is None else failed(attempt, cause, self._settings)
 
     async def _complete(
         self, connection: Connection, batch: Sequence[ReadTask], written: dict[int, Written]
@@ -306,14 +249,6 @@ class ParseStage(StageLoop[ReadTask]):
                 )
         if needs:
             await store.set_needs_browser(connection, needs)
-
-    async def _refuse(self, read: ReadTask, cause: Cause) -> None:
-        """Fail the one task whose result cannot be written."""
-        attempt = self._attempt(replace(read, reading=None, cause=cause), None)
-        async with self._database.transaction() as connection:
-            if await store.lock_held(connection, self._who, [read.task]):
-                await settle(connection, self._who, [attempt], self._settings)
-        record(Stage.PARSE, [attempt])
 
 
 async def _lasting_refs(connection: Connection, batch: Sequence[ReadTask]) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -14,22 +13,35 @@ from forager.db.outages import retry_until_available
 from forager.db.refusals import REFUSALS, isolate_refused
 from forager.errors import ErrorKind, Retry, StatementTimedOut
 from forager.logs import get_logger
-from forager.metrics.recorded import DOWNLOADS, ERRORS, LEASE_LOSSES, PARSES
+from forager.metrics.recorded import DOWNLOADS, ERRORS, PARSES
 from forager.settings import Settings
 from forager.tasks.alarms import GONE, hold_suspicious, withdraw
 from forager.tasks.causes import Cause, cause_of, one_line
+from forager.tasks.lifecycle import DOUBT, FAIL, MISS, POSTPONE, RECOVER, RETRY_LATER
 from forager.tasks.schedule import intervals_of
-from forager.tasks.stages.attempt import Attempt, HeldTask, Outcome, Stage, StageOfWorker
+from forager.tasks.stages.attempt import Attempt, Outcome, Stage, StageOfWorker
 from forager.tasks.store import alarms as alarm_store
-from forager.tasks.store import dead_letters, errors
+from forager.tasks.store import dead_letters
 from forager.tasks.store import stages as store
+from forager.tasks.store.errors import insert_errors
 
 log = get_logger("tasks")
 
-_HELD_FOR = timedelta(hours=1)
+_HELD_FOR = 3600.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+# the moves of attempts that do not complete their stage
+MOVE_AFTER = {
+    Outcome.RETRY: RETRY_LATER,
+    Outcome.RESTED: POSTPONE,
+    Outcome.MISSED: MISS,
+    Outcome.HELD: DOUBT,
+    Outcome.FAILED: FAIL,
+    Outcome.LOST: RECOVER,
+}
+_ERRORS = frozenset(MOVE_AFTER) - {Outcome.RESTED}
 
 
 async def settle(
@@ -39,62 +51,74 @@ async def settle(
 
     Returns the attempts as they were settled: failures may be held or stay on schedule.
     """
+    if not attempts:
+        return []
     if who.stage is Stage.DOWNLOAD:
         attempts = await hold_suspicious(connection, attempts)
     attempts = await _with_missed(connection, attempts, settings)
-    retried, rested = _with(Outcome.RETRY, attempts), _with(Outcome.RESTED, attempts)
-    missed, held = _with(Outcome.MISSED, attempts), _with(Outcome.HELD, attempts)
-    failed = _with(Outcome.FAILED, attempts)
-    if retried:
-        await store.postpone(connection, retried, spend=True)
-    if rested:
-        await store.postpone(connection, rested, spend=False)
-    if missed or held:
-        every = await intervals_of(connection, [a.task.id for a in (*missed, *held)], settings)
-        await store.miss(connection, missed, every, counts=True)
-        # a domain that responds with challenges is visited again soon after its pause
-        soon = {id_: min(interval, _HELD_FOR) for id_, interval in every.items()}
-        await store.miss(connection, held, soon, counts=False)
+    attempts = await _with_intervals(connection, attempts, settings)
+    for outcome, move in MOVE_AFTER.items():
+        if ended := _ended(attempts, outcome):
+            await store.move(connection, move, ended)
+    if held := _ended(attempts, Outcome.HELD):
         await store.forget_validators(connection, [attempt.task.id for attempt in held])
-    if failed:
-        await store.fail(connection, failed)
+    if failed := _ended(attempts, Outcome.FAILED):
         await dead_letters.insert_letters(connection, who.stage, failed)
-    if written := [*retried, *missed, *failed, *held]:
-        await errors.insert_errors(connection, who.stage, written)
-    if attempts:
-        await store.insert_attempts(connection, who, attempts)
-    await _withdraw_gone(connection, [*missed, *failed], settings)
-    return list(attempts)
+    if errors := _ended(attempts, *_ERRORS):
+        await insert_errors(connection, who.stage, errors)
+    await store.insert_attempts(connection, who, attempts)
+    await _withdraw_gone(connection, attempts, settings)
+    return attempts
+
+
+async def _with_intervals(
+    connection: Connection, attempts: Sequence[Attempt], settings: Settings
+) -> list[Attempt]:
+    """Schedule missed visits by the interval of their tasks, and held ones at most that late.
+
+    A domain that responds with challenges is visited again soon after its pause.
+    """
+    longest = {Outcome.MISSED: float("inf"), Outcome.HELD: _HELD_FOR}
+    ids = [attempt.task.id for attempt in attempts if attempt.outcome in longest]
+    every = await intervals_of(connection, ids, settings) if ids else {}
+    return [
+        replace(a, delay=min(every[a.task.id].total_seconds(), longest[a.outcome]))
+        if a.task.id in every
+        else a
+        for a in attempts
+    ]
 
 
 async def _with_missed(
     connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> list[Attempt]:
     """Turn failures that are not final yet into missed visits."""
-    failed = [a for a in _with(Outcome.FAILED, attempts) if a.cause and not a.cause.permanent]
+    failed = _ended(attempts, Outcome.FAILED)
     if not failed:
         return list(attempts)
     failing = await store.select_failing(connection, [attempt.task.id for attempt in failed])
-    missed = {
-        a.task.id for a in failed if _stays_on_schedule(a, failing.get(a.task.id), settings)
-    }  # fmt: skip
+    missed = {a.task.id for a in failed if _is_missed(a, failing.get(a.task.id), settings)}
     return [replace(a, outcome=Outcome.MISSED) if a.task.id in missed else a for a in attempts]
 
 
-def _stays_on_schedule(
-    attempt: Attempt, failing: store.FailingTask | None, settings: Settings
-) -> bool:
-    """Whether an outage may explain the failure; a page that never existed is final."""
-    if failing is None or (not failing.was_read and attempt.http_status in GONE):
+def _is_missed(attempt: Attempt, failing: store.FailingTask | None, settings: Settings) -> bool:
+    """Whether an outage may explain the failure.
+
+    It may also explain a 404, an expired certificate or another robots.txt of a page that was read
+    before.
+    """
+    is_permanent = attempt.http_status in GONE or (attempt.cause and attempt.cause.permanent)
+    if failing is None or (is_permanent and not failing.was_read):
         return False
     few = failing.failed_visits + 1 < settings.dead_letter_visits
     return few or failing.seconds < settings.dead_letter_after
 
 
 async def _withdraw_gone(
-    connection: Connection, failed: Sequence[Attempt], settings: Settings
+    connection: Connection, attempts: Sequence[Attempt], settings: Settings
 ) -> None:
     """Discontinue products whose pages are gone, once enough visits have confirmed it."""
+    failed = _ended(attempts, Outcome.MISSED, Outcome.FAILED)
     ids = [attempt.task.id for attempt in failed if attempt.http_status in GONE]
     if ids:
         gone = await alarm_store.select_gone(
@@ -104,8 +128,8 @@ async def _withdraw_gone(
         await store.forget_validators(connection, gone)
 
 
-def _with(outcome: Outcome, attempts: Iterable[Attempt]) -> list[Attempt]:
-    return [attempt for attempt in attempts if attempt.outcome is outcome]
+def _ended(attempts: Iterable[Attempt], *outcomes: Outcome) -> list[Attempt]:
+    return [attempt for attempt in attempts if attempt.outcome in outcomes]
 
 
 async def commit_isolated(
@@ -141,17 +165,6 @@ def refusal(error: Exception) -> Cause:
 async def retry_until_stored(write: Callable[[], Awaitable[Answer]]) -> Answer:
     """Repeat an idempotent write until the database and the archive are available."""
     return await retry_until_available(write, log, also=(ArchiveError,))
-
-
-def log_lost(stage: Stage, tasks: Sequence[HeldTask], kept: set[int]) -> None:
-    """Log results that were dropped because another worker holds their tasks."""
-    lost = [task.id for task in tasks if task.id not in kept]
-    if lost:
-        LEASE_LOSSES.add("task", amount=len(lost))
-        log.warning("results dropped: the tasks were taken away", stage=stage, tasks=lost[:20])
-
-
-_ERRORS = (Outcome.RETRY, Outcome.MISSED, Outcome.FAILED, Outcome.HELD)
 
 
 def record(stage: Stage, attempts: Iterable[Attempt]) -> None:

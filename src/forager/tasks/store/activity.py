@@ -45,7 +45,7 @@ class Waiting:
 
 # withdrawn and postponed visits are no attempts, and lost ones continue
 _IS_ATTEMPT: LiteralString = "outcome NOT IN ('rested', 'withdrawn')"
-_IS_FAILED: LiteralString = "outcome IN ('retry', 'failed', 'lost')"
+_IS_FAILED: LiteralString = "outcome IN ('retry', 'missed', 'failed', 'lost')"
 _IS_SETTLED: LiteralString = f"""
     {_IS_ATTEMPT} AND outcome <> 'lost' AND (stage = 'parse' OR outcome <> 'ok')
 """

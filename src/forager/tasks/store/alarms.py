@@ -108,8 +108,8 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
     )
 
 
-async def select_held_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
-    """Why the result of the last visit of tasks was held."""
+async def select_last_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
+    """Why the result of the last parsed page of tasks was not stored."""
     cursor = await connection.execute(
         """
         SELECT t.id, last.error_message
@@ -121,11 +121,33 @@ async def select_held_messages(connection: Connection, task_ids: Sequence[int]) 
              ORDER BY id DESC
              LIMIT 1
          ) AS last
-         WHERE last.outcome = 'held'
+         WHERE last.outcome IN ('held', 'missed', 'failed')
         """,
         (list(task_ids),),
     )
     return dict(await cursor.fetchall())
+
+
+async def discard_held(connection: Connection, task_ids: Sequence[int]) -> None:
+    """Log that the held results of the last visits were discarded."""
+    await connection.execute(
+        """
+        INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
+                                   error_message)
+        SELECT t.id, t.domain_id, last.stage, last.lease, last.attempt, 'withdrawn',
+               'the held result was discarded'
+          FROM crawl_tasks t
+         CROSS JOIN LATERAL (
+            SELECT stage, lease, attempt
+              FROM task_attempts
+             WHERE task_id = t.id
+             ORDER BY id DESC
+             LIMIT 1
+         ) AS last
+         WHERE t.id = ANY(%s)
+        """,
+        (list(task_ids),),
+    )
 
 
 async def visit_now(connection: Connection, task_ids: Sequence[int]) -> None:

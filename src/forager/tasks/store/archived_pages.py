@@ -80,16 +80,18 @@ async def _select(
     )
 
 
-async def select_task_page(connection: Connection, url_hash: bytes) -> ArchivedPage | None:
-    return await Rows(connection, ArchivedPage).first(
+async def select_page(connection: Connection, url_hash: bytes) -> ArchiveRef | None:
+    """The location of the newest page of the task for a URL."""
+    cursor = await connection.execute(
         """
-        SELECT id, id AS task_id, domain_id, url, url_hash,
-               segment, segment_offset, segment_length
+        SELECT segment, segment_offset, segment_length
           FROM crawl_tasks
          WHERE url_hash = %s AND segment IS NOT NULL
         """,
         (url_hash,),
     )
+    row = await cursor.fetchone()
+    return None if row is None else ArchiveRef(*row)
 
 
 async def select_visit(connection: Connection, task_id: int, *, number: int) -> ArchiveRef | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 from forager.tasks.lifecycle import RECRAWL, WITHDRAW
 from forager.tasks.store.stages import withdrawal
+from forager.tasks.task import Hold
 
 
 async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]:
@@ -80,7 +81,7 @@ async def set_terms(
 
     `default_render`: the setting of the domain.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT t.id,
@@ -125,12 +126,11 @@ async def set_terms(
             "default_render": default_render,
         },
     )
-    return cursor.rowcount
 
 
 async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
     """Delete tasks with their open dead letters; results of visits in progress are rejected."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT id FROM crawl_tasks WHERE id = ANY(%(ids)s) ORDER BY id FOR UPDATE
@@ -143,20 +143,18 @@ async def delete_tasks(connection: Connection, ids: Sequence[int]) -> int:
         """,
         {"ids": list(ids)},
     )
-    return cursor.rowcount
 
 
-async def hold_all(connection: Connection, hold: str | None) -> bool:
-    """Set the hold of all tasks, after which nothing is queued; returns whether it changed."""
-    cursor = await connection.execute(
+async def hold_all(connection: Connection, hold: str | None) -> int:
+    """Set the hold of all tasks, after which nothing is queued; returns 1 if it changed."""
+    return await Tuples(connection).affected(
         "UPDATE task_control SET hold = %(hold)s WHERE hold IS DISTINCT FROM %(hold)s",
         {"hold": hold},
     )
-    return cursor.rowcount > 0
 
 
 async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | None) -> int:
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH wanted AS MATERIALIZED (
             SELECT id
@@ -172,40 +170,30 @@ async def hold_tasks(connection: Connection, ids: Sequence[int], hold: str | Non
         """,
         {"ids": list(ids), "hold": hold},
     )
-    return cursor.rowcount
 
 
-_OF_ALL: LiteralString = """
-    SELECT id FROM crawl_tasks WHERE status = 'queued'
-    UNION ALL
-    SELECT id FROM crawl_tasks WHERE worker_id IS NOT NULL AND %(running)s
-"""
-_OF_DOMAIN: LiteralString = """
-    SELECT id FROM crawl_tasks WHERE status = 'queued' AND domain_id = %(domain_id)s
-    UNION ALL
-    SELECT id FROM crawl_tasks
-     WHERE worker_id IS NOT NULL AND domain_id = %(domain_id)s AND %(running)s
-"""
-_OF_IDS: LiteralString = "SELECT unnest(%(ids)s::bigint[])"
-
-
-async def withdraw_all(connection: Connection, *, running: bool) -> int:
-    """Withdraw queued tasks, with `running` also those in progress; returns how many."""
-    return await _withdraw(connection, _OF_ALL, {"running": running})
-
-
-async def withdraw_domain(connection: Connection, domain_id: int, *, running: bool) -> int:
-    values = {"domain_id": domain_id, "running": running}
-    return await _withdraw(connection, _OF_DOMAIN, values)
-
-
-async def withdraw_tasks(connection: Connection, ids: Sequence[int], *, running: bool) -> int:
-    return await _withdraw(connection, _OF_IDS, {"ids": list(ids), "running": running})
-
-
-async def _withdraw(
-    connection: Connection, tasks: LiteralString, values: Mapping[str, object]
+async def withdraw(
+    connection: Connection,
+    hold: str | None,
+    *,
+    ids: Sequence[int] | None = None,
+    domain_id: int | None = None,
 ) -> int:
+    """Withdraw queued tasks under a new hold: those with these ids, of a domain, or all.
+
+    If they are stopped, also those in progress. Returns how many.
+    """
+    if hold is None:
+        return 0
+    of_domain = "" if domain_id is None else "AND domain_id = %(domain_id)s"
+    # both parts have an index
+    tasks: LiteralString = f"""
+        SELECT id FROM crawl_tasks WHERE status = 'queued' {of_domain}
+        UNION ALL
+        SELECT id FROM crawl_tasks WHERE worker_id IS NOT NULL AND %(running)s {of_domain}
+    """
+    if ids is not None:
+        tasks = "SELECT unnest(%(ids)s::bigint[])"
     selected: LiteralString = f"""
         SELECT t.*
           FROM crawl_tasks t
@@ -213,6 +201,6 @@ async def _withdraw(
     """
     count: int = await Values(connection).one(
         f"{withdrawal(WITHDRAW, selected)} SELECT count(*)::int FROM moved",
-        {**values, "reason": None},
+        {"running": hold == Hold.STOPPED, "ids": ids, "domain_id": domain_id, "reason": None},
     )
     return count

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import Rows, Values
@@ -41,20 +41,12 @@ class LetterGroup:
     example_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class LetterFilter:
-    """Filters of letters; None: any. `domain_ids` are the rows of `domain`."""
-
-    ids: tuple[int, ...] | None = None
-    error_kind: str | None = None
-    domain: str | None = None
-    domain_ids: tuple[int, ...] | None = None
-
-
+# parameters of the conditions; NULL: any
+Wanted = Mapping[str, Any]
 MATCHES: LiteralString = """
     l.resolved_at IS NULL
     AND (%(ids)s::bigint[] IS NULL OR l.id = ANY(%(ids)s))
-    AND (%(error_kind)s::text IS NULL OR l.error_kind = %(error_kind)s)
+    AND (%(cause)s::text IS NULL OR l.error_kind = %(cause)s)
     AND (%(domain_ids)s::bigint[] IS NULL OR l.domain_id = ANY(%(domain_ids)s))
 """
 
@@ -90,7 +82,7 @@ async def resolve_of_tasks(connection: Connection, task_ids: Sequence[int]) -> N
 
 
 async def select_letters(
-    connection: Connection, wanted: LetterFilter, *, before: int | None, limit: int
+    connection: Connection, wanted: Wanted, *, before: int | None, limit: int
 ) -> list[DeadLetter]:
     """Open letters, newest first."""
     return await Rows(connection, DeadLetter).all(
@@ -104,13 +96,11 @@ async def select_letters(
          ORDER BY l.id DESC
          LIMIT %(limit)s
         """,
-        {**_values(wanted), "before": before, "limit": limit},
+        {**wanted, "before": before, "limit": limit},
     )
 
 
-async def select_groups(
-    connection: Connection, wanted: LetterFilter, *, limit: int
-) -> list[LetterGroup]:
+async def select_groups(connection: Connection, wanted: Wanted, *, limit: int) -> list[LetterGroup]:
     """Open letters by cause and domain, the most frequent first."""
     return await Rows(connection, LetterGroup).all(
         f"""
@@ -124,7 +114,7 @@ async def select_groups(
          ORDER BY count(*) DESC, max(l.died_at) DESC
          LIMIT %(limit)s
         """,
-        {**_values(wanted), "limit": limit},
+        {**wanted, "limit": limit},
     )
 
 
@@ -136,18 +126,16 @@ async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int
     )
 
 
-async def count_letters(connection: Connection, wanted: LetterFilter) -> int:
-    value = await Values(connection).first(
-        f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", _values(wanted)
+async def count_letters(connection: Connection, wanted: Wanted) -> int:
+    count: int = await Values(connection).one(
+        f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", wanted
     )
-    return value or 0
+    return count
 
 
-async def resolve(
-    connection: Connection, wanted: LetterFilter, *, resolution: str, limit: int
-) -> int:
+async def resolve(connection: Connection, wanted: Wanted, *, resolution: str, limit: int) -> int:
     """Resolve some letters; `retried`: their tasks are retried now."""
-    value = await Values(connection).first(
+    count: int = await Values(connection).one(
         f"""
         WITH chosen AS (
             SELECT l.id, l.task_id
@@ -171,14 +159,6 @@ async def resolve(
         )
         SELECT count(*) FROM chosen LEFT JOIN woken ON true
         """,
-        {**_values(wanted), "resolution": resolution, "limit": limit},
+        {**wanted, "resolution": resolution, "limit": limit},
     )
-    return value or 0
-
-
-def _values(wanted: LetterFilter) -> dict[str, object]:
-    return {
-        "ids": None if wanted.ids is None else list(wanted.ids),
-        "error_kind": wanted.error_kind,
-        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
-    }
+    return count

@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows
-from forager.tasks.causes import Cause, ErrorFilter, ErrorGroup, ErrorRow
+from forager.tasks.causes import Cause
 from forager.tasks.stages.attempt import Attempt, Stage
 
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Errors of one domain with the same cause."""
+
+    domain: str | None
+    error_type: str
+    message: str
+    count: int
+    first_seen: datetime
+    last_seen: datetime
+    # the newest one
+    example_id: int
+    example_url: str | None
+    example_message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    id: int
+    task_id: int | None
+    job_id: str | None
+    domain: str | None
+    stage: str
+    error_type: str
+    error_kind: str
+    error_message: str
+    url: str | None
+    stack_trace: str | None
+    occurred_at: datetime
+
+
+# parameters of the conditions; NULL: any
+Wanted = Mapping[str, Any]
 MATCHES: LiteralString = """
     (%(domain_ids)s::bigint[] IS NULL OR e.domain_id = ANY(%(domain_ids)s))
     AND (%(error_type)s::text IS NULL OR e.error_type = %(error_type)s)
     AND (%(message)s::text IS NULL OR e.message_key = %(message)s)
     AND (%(task_id)s::bigint IS NULL OR e.crawl_task_id = %(task_id)s)
-    AND (%(days)s::float8 IS NULL
-         OR e.occurred_at >= now() - make_interval(secs => %(days)s * 86400))
+    AND (%(since)s::interval IS NULL OR e.occurred_at >= now() - %(since)s)
 """
 
 
@@ -73,7 +108,7 @@ async def insert_errors(connection: Connection, stage: Stage, failed: Sequence[A
 
 
 async def select_groups(
-    connection: Connection, wanted: ErrorFilter, *, limit: int, offset: int
+    connection: Connection, wanted: Wanted, *, limit: int, offset: int
 ) -> list[ErrorGroup]:
     return await Rows(connection, ErrorGroup).all(
         f"""
@@ -95,12 +130,12 @@ async def select_groups(
           LEFT JOIN domains d ON d.id = g.domain_id
          ORDER BY g.count DESC, g.last_seen DESC, g.example_id DESC
         """,
-        {**_values(wanted), "limit": limit, "offset": offset},
+        {**wanted, "limit": limit, "offset": offset},
     )
 
 
 async def count_over_time(
-    connection: Connection, wanted: ErrorFilter, *, seconds: float, parts: int
+    connection: Connection, wanted: Wanted, *, seconds: float, parts: int
 ) -> list[tuple[int, int]]:
     """Errors of the last `seconds` in equal parts of that time: (index, errors)."""
     cursor = await connection.execute(
@@ -113,13 +148,13 @@ async def count_over_time(
          WHERE {MATCHES} AND e.occurred_at > now() - %(seconds)s * interval '1 second'
          GROUP BY 1
         """,
-        {**_values(wanted), "seconds": seconds, "parts": parts},
+        {**wanted, "seconds": seconds, "parts": parts},
     )
     return await cursor.fetchall()
 
 
 async def select_errors(
-    connection: Connection, wanted: ErrorFilter, *, before: int | None, limit: int
+    connection: Connection, wanted: Wanted, *, before: int | None, limit: int
 ) -> list[ErrorRow]:
     """Single errors, newest first."""
     return await Rows(connection, ErrorRow).all(
@@ -133,20 +168,5 @@ async def select_errors(
          ORDER BY e.id DESC
          LIMIT %(limit)s
         """,
-        {**_values(wanted), "before": before, "limit": limit},
+        {**wanted, "before": before, "limit": limit},
     )
-
-
-async def select_error(connection: Connection, error_id: int) -> ErrorRow | None:
-    found = await select_errors(connection, ErrorFilter(), before=error_id + 1, limit=1)
-    return found[0] if found and found[0].id == error_id else None
-
-
-def _values(wanted: ErrorFilter) -> dict[str, object]:
-    return {
-        "domain_ids": None if wanted.domain_ids is None else list(wanted.domain_ids),
-        "error_type": wanted.error_type,
-        "days": wanted.days,
-        "message": wanted.message,
-        "task_id": wanted.task_id,
-    }

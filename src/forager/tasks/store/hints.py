@@ -13,8 +13,6 @@ from forager.tasks.store.claims import WANTS_BROWSER
 
 # ids per message: few enough to spread over workers, many enough for throughput
 HINT_SIZE = 20
-# the lowest priorities of the first two bands
-HIGH, NORMAL = 3, 7
 # seconds in which the process that downloaded a page can parse it itself
 PARSE_DELAY = 1.0
 
@@ -23,6 +21,8 @@ PARSE_DELAY = 1.0
 TOPIC: LiteralString = f"""
     CASE WHEN t.status <> 'queued' THEN 'parse' WHEN {WANTS_BROWSER} THEN 'render' ELSE 'crawl' END
 """
+# the band of priorities
+BAND: LiteralString = "CASE WHEN t.priority <= 3 THEN 1 WHEN t.priority <= 7 THEN 2 ELSE 3 END"
 
 
 async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
@@ -41,8 +41,7 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
                    ) AS nth
               FROM (
                 SELECT t.id, domain_id, priority, scheduled_at, popularity, {TOPIC} AS stage,
-                       CASE WHEN priority <= %(high)s THEN 1
-                            WHEN priority <= %(normal)s THEN 2 ELSE 3 END AS band
+                       {BAND} AS band
                   FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
                  WHERE t.id = ANY(%(ids)s) AND status IN ('queued', 'downloaded')
               ) AS waiting
@@ -51,13 +50,7 @@ async def write_hints(connection: Connection, task_ids: Sequence[int]) -> None:
     """
     await connection.execute(
         enqueue(messages, "topic, lane, ref_id, payload, due_at"),
-        {
-            "ids": list(task_ids),
-            "size": HINT_SIZE,
-            "high": HIGH,
-            "normal": NORMAL,
-            "parse_delay": PARSE_DELAY,
-        },
+        {"ids": list(task_ids), "size": HINT_SIZE, "parse_delay": PARSE_DELAY},
     )
 
 

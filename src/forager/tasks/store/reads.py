@@ -51,14 +51,11 @@ class Surroundings:
     """Conditions that can keep a task from running, besides the task itself."""
 
     now: datetime
-    all_hold: str | None
     ticked_at: datetime | None
-    domain_hold: str | None
     is_active: bool
     blocked_until: datetime | None
     crawl_delay: float | None
     slow_delay: float
-    next_slot_at: datetime
     domain_frequency: timedelta | None
     # the region of its domain, and whether a worker of it has a current heartbeat
     region: str | None
@@ -169,14 +166,11 @@ async def select_surroundings(
     return await Rows(connection, Surroundings).one(
         f"""
         SELECT now() AS now,
-               c.hold AS all_hold,
                c.ticked_at,
-               d.task_hold AS domain_hold,
                d.is_active,
                CASE WHEN d.blocked_until > now() THEN d.blocked_until END AS blocked_until,
                d.crawl_delay_seconds::float8 AS crawl_delay,
                {SLOW_NOW} AS slow_delay,
-               d.next_slot_at,
                d.crawl_frequency AS domain_frequency,
                d.region,
                EXISTS (

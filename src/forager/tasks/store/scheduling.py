@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.allowance import DomainLoad
 from forager.tasks.lifecycle import COME_DUE, QUEUE, WITHDRAW
@@ -37,7 +37,7 @@ async def walk_indexes(connection: Connection) -> None:
 
 async def wake_due(connection: Connection, limit: int) -> int:
     """Make completed tasks pending whose next visit is due."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         WITH due AS (
             SELECT id
@@ -53,12 +53,11 @@ async def wake_due(connection: Connection, limit: int) -> int:
         """,
         (limit,),
     )
-    return cursor.rowcount
 
 
 async def withdraw_queued(connection: Connection, window: float) -> int:
     """Make queued tasks pending again that may not be crawled any more."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         WITH unwanted AS (
             -- the subqueries refer to no row, so that each runs once and not for every task
@@ -81,7 +80,6 @@ async def withdraw_queued(connection: Connection, window: float) -> int:
         """,
         (window,),
     )
-    return cursor.rowcount
 
 
 _SECONDS_TO: LiteralString = "greatest(0, coalesce(extract(epoch FROM {} - now()), 0))::float8"

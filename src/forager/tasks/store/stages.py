@@ -11,17 +11,7 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Values
-from forager.tasks.lifecycle import (
-    COMPLETE,
-    FAIL,
-    MISS,
-    POSTPONE,
-    RELEASE,
-    RETRY_LATER,
-    STORE_PAGE,
-    WITHDRAW,
-    TaskMove,
-)
+from forager.tasks.lifecycle import COMPLETE, RELEASE, STORE_PAGE, WITHDRAW, TaskMove
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
 from forager.tasks.task import CHANNEL, TaskSchedule
 
@@ -122,20 +112,16 @@ async def forget_validators(connection: Connection, task_ids: Sequence[int]) -> 
     )
 
 
-async def postpone(connection: Connection, attempts: Sequence[Attempt], *, spend: bool) -> None:
-    """Make tasks pending until later; `spend` a retry for each, and store its error."""
-    move = RETRY_LATER if spend else POSTPONE
+async def move(connection: Connection, move: TaskMove, attempts: Sequence[Attempt]) -> None:
+    """Move the tasks of attempts that ended in the same way."""
     await connection.execute(
         f"""
         UPDATE crawl_tasks t
-           SET {move.changes},
-               scheduled_at = now() + a.delay * interval '1 second',
-               error_kind = CASE WHEN %(spend)s THEN a.error_kind ELSE t.error_kind END,
-               error_message = CASE WHEN %(spend)s THEN a.error_message ELSE t.error_message END
+           SET {move.changes}
           FROM {_ATTEMPTS}
          WHERE t.id = a.id AND {move.allowed}
         """,
-        {"spend": spend, **_columns(attempts)},
+        _columns(attempts),
     )
 
 
@@ -161,47 +147,6 @@ async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int
         (list(ids),),
     )
     return {row[0]: FailingTask(*row[1:]) for row in await cursor.fetchall()}
-
-
-async def miss(
-    connection: Connection,
-    attempts: Sequence[Attempt],
-    every: Mapping[int, timedelta],
-    *,
-    counts: bool,
-) -> None:
-    """Schedule tasks by their interval, with the error; `counts`: as a failed visit."""
-    await connection.execute(
-        f"""
-        UPDATE crawl_tasks t
-           SET {MISS.changes}, scheduled_at = now() + a.delay * interval '1 second',
-               error_kind = a.error_kind, error_message = a.error_message,
-               failed_visits = t.failed_visits + %(counts)s::int,
-               failing_since = CASE WHEN %(counts)s THEN coalesce(t.failing_since, now())
-                                    ELSE t.failing_since END
-          FROM {_ATTEMPTS}
-         WHERE t.id = a.id AND {MISS.allowed}
-        """,
-        {
-            "counts": counts,
-            **_columns(attempts),
-            "delay": [every[attempt.task.id].total_seconds() for attempt in attempts],
-        },
-    )
-
-
-async def fail(connection: Connection, attempts: Sequence[Attempt]) -> None:
-    await connection.execute(
-        f"""
-        UPDATE crawl_tasks t
-           SET {FAIL.changes}, error_kind = a.error_kind, error_message = a.error_message,
-               failed_visits = t.failed_visits + 1,
-               failing_since = coalesce(t.failing_since, now())
-          FROM {_ATTEMPTS}
-         WHERE t.id = a.id AND {FAIL.allowed}
-        """,
-        _columns(attempts),
-    )
 
 
 async def insert_attempts(

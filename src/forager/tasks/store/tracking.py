@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays
+from forager.db.rows import RowArrays, Tuples
 from forager.tasks.tracking_request import Terms
 
 
@@ -39,7 +39,7 @@ async def insert_tasks(
     found_by: str,
 ) -> int:
     """Insert tasks for URLs that have none, in an order that avoids deadlocks; returns how many."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         INSERT INTO crawl_tasks (domain_id, url, url_hash, priority, crawl_frequency, popularity,
                                  scheduled_at, max_retries, render, found_by)
@@ -58,7 +58,6 @@ async def insert_tasks(
             "found_by": found_by,
         },
     )
-    return cursor.rowcount
 
 
 async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
@@ -66,7 +65,7 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
 
     A new interval counts from the last visit, and resets the adapted one.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         WITH wanted AS (
             SELECT t.id, w.priority, w.every, w.popularity, w.at, w.max_retries, w.render
@@ -102,4 +101,3 @@ async def update_terms(connection: Connection, tasks: Sequence[NewTask]) -> int:
         """,
         _NAMED.values(tasks, **_PATHS),
     )
-    return cursor.rowcount

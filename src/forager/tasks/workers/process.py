@@ -44,6 +44,7 @@ async def _run(
         pool_url=pool_url(settings),
     )
     hints = None if receive is None else Hints()
+    receiving = receive(settings, hints) if receive and hints else nullcontext()
     worker_id = UUID(assignment.worker_id)
     worker = TaskWorker(database, settings, worker_id, on_renewed=guardian.renewed, hints=hints)
 
@@ -54,20 +55,10 @@ async def _run(
     guardian.attach(deliver)
     ticking = asyncio.ensure_future(guardian.keep_ticking(worker.tick))
     try:
-        async with (
-            database,
-            recording(database, settings),
-            _receiving(receive, settings, hints),
-        ):
+        async with database, recording(database, settings), receiving:
             await worker.run()
     except LeaseLost as error:
         log.error("task worker ends: its tasks belong to other workers", reason=error.message)
         raise SystemExit(1) from None
     finally:
         ticking.cancel()
-
-
-def _receiving(
-    receive: Receive | None, settings: Settings, hints: Hints | None
-) -> AbstractAsyncContextManager[object]:
-    return nullcontext() if receive is None or hints is None else receive(settings, hints)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
-from forager.db.database import Database
+from forager.db.database import Connection, Database
+from forager.errors import ErrorKind
 from forager.jobs.workers import delete_unseen
 from forager.logs import get_logger
 from forager.metrics.recorded import LEASE_LOSSES
 from forager.processes.identity import StaleHeartbeats, has_died
 from forager.services.service import Service
 from forager.settings import Settings
-from forager.tasks.causes import message_key
+from forager.tasks.causes import Cause
 from forager.tasks.hints import send_hints
-from forager.tasks.schedule import intervals_of
+from forager.tasks.lifecycle import TaskStatus
+from forager.tasks.stages.attempt import Attempt, Outcome, Stage, StageOfWorker, failed
+from forager.tasks.stages.settle import MOVE_AFTER, settle
 from forager.tasks.store import recovery as store
 from forager.tasks.store import stages
-from forager.tasks.store.recovery import Holder
+from forager.tasks.store.recovery import Holder, OrphanedTask
 from forager.tasks.task import RecoveredTask
 
 log = get_logger("recovery")
@@ -97,20 +102,10 @@ class TaskRecovery:
         recovered: list[RecoveredTask] = []
         while workers:
             async with self._database.transaction() as connection:
-                taken = await store.recover(
-                    connection,
-                    workers,
-                    stale_after=stale_after,
-                    reason=reason,
-                    key=message_key(reason),
-                    visits=self._settings.dead_letter_visits,
-                    after=self._settings.dead_letter_after,
-                    limit=CHUNK,
+                orphans = await store.lock_orphans(
+                    connection, workers, stale_after=stale_after, limit=CHUNK
                 )
-                missed = [task.id for task in taken if task.status == "pending"]
-                every = await intervals_of(connection, missed, self._settings)
-                await store.schedule_next_visits(connection, every)
-                await send_hints(connection, self._settings, [task.id for task in taken])
+                taken = await self._settle(connection, orphans, reason)
             recovered += taken
             LEASE_LOSSES.add("recovery", amount=len(taken))
             if len(taken) < CHUNK:
@@ -118,11 +113,36 @@ class TaskRecovery:
         if workers:
             await self._forget_workers(workers)
         if recovered:
-            failed = sum(task.status == "failed" for task in recovered)
             log.warning(
                 "recovered tasks of dead workers",
                 tasks=len(recovered),
-                failed=failed,
+                failed=sum(task.status == "failed" for task in recovered),
                 workers=len(workers),
             )
+        return recovered
+
+    async def _settle(
+        self, connection: Connection, orphans: Sequence[OrphanedTask], reason: str
+    ) -> list[RecoveredTask]:
+        """Settle the lost attempts like failed ones, but those with retries left start again."""
+        attempts: dict[StageOfWorker, list[Attempt]] = defaultdict(list)
+        for task in orphans:
+            attempt = failed(
+                Attempt(task=task, duration_ms=task.duration_ms),
+                Cause(ErrorKind.INTERNAL, reason),
+                self._settings,
+            )
+            if attempt.outcome is Outcome.RETRY:
+                attempt = replace(attempt, outcome=Outcome.LOST)
+            attempts[StageOfWorker(task.worker_id, Stage.of(task.status))].append(attempt)
+        recovered = []
+        for who, lost in attempts.items():
+            for attempt in await settle(connection, who, lost, self._settings):
+                held, move = attempt.task, MOVE_AFTER[attempt.outcome]
+                status = move.steps[TaskStatus(who.stage.status)]
+                retries = held.retry_count + move.spends_retry
+                recovered.append(RecoveredTask(held.id, status, retries, held.max_retries))
+        if recovered:
+            await send_hints(connection, self._settings, [task.id for task in recovered])
+            await stages.notify_workers(connection)
         return recovered

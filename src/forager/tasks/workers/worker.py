@@ -17,10 +17,8 @@ from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
 from forager.jobs.workers import Registration
 from forager.logs import get_logger
-from forager.parsers.page_cache import PageCache
 from forager.parsers.reading import ReadingPool
 from forager.parsers.registry import installed_versions, load_parsers
-from forager.parsers.rollouts import Rollouts
 from forager.processes.control import Tick
 from forager.render.finding import find_browser
 from forager.settings import Settings
@@ -28,7 +26,7 @@ from forager.tasks.hints import Hints, send_hints
 from forager.tasks.rendering import RenderDecisions, TaskBrowser
 from forager.tasks.stages.attempt import Stage
 from forager.tasks.stages.download import Downloader
-from forager.tasks.stages.loop import TaskLeases
+from forager.tasks.stages.loop import StageParts, TaskLeases
 from forager.tasks.stages.parse import ParseStage
 from forager.tasks.store import stages as store
 from forager.tasks.task import CHANNEL
@@ -134,33 +132,15 @@ class TaskWorker:
             await asyncio.gather(stop, *stages, *beside, return_exceptions=True)
 
     def _stages(self, fetching: Fetching, pool: ReadingPool) -> tuple[ParseStage, Downloader]:
-        rollouts, cache = Rollouts(), PageCache()
         decisions = RenderDecisions(self._database, self._settings)
-        parsing = ParseStage(
-            self._database,
-            self._settings,
-            self._worker_id,
-            pool=pool,
-            rollouts=rollouts,
-            cache=cache,
-            leases=self._leases,
-            decisions=decisions,
-            hints=None if self._hints is None else self._hints.of(Stage.PARSE),
+        parts = StageParts(self._database, self._settings, self._worker_id, self._leases, decisions)
+        parse = None if self._hints is None else self._hints.of(Stage.PARSE)
+        download = None if self._hints is None else self._hints.of(Stage.DOWNLOAD)
+        parsing = ParseStage(parts, pool, parse)
+        browser = TaskBrowser(self._settings, fetching)
+        return parsing, Downloader(
+            parts, fetching, browser, on_downloaded=parsing.wake, hints=download
         )
-        downloading = Downloader(
-            self._database,
-            self._settings,
-            self._worker_id,
-            fetching=fetching,
-            rollouts=rollouts,
-            cache=cache,
-            leases=self._leases,
-            on_downloaded=parsing.wake,
-            decisions=decisions,
-            browser=TaskBrowser(self._settings, fetching),
-            hints=None if self._hints is None else self._hints.of(Stage.DOWNLOAD),
-        )
-        return parsing, downloading
 
     def _beside(
         self, fetching: Fetching, parsing: ParseStage, downloading: Downloader

@@ -1,4 +1,4 @@
-"""Where downloads are put: their pages into the archive, and what became of them into tables."""
+"""Downloads, and where their pages are put: into the archive, and its references into tables."""
 
 from __future__ import annotations
 
@@ -18,32 +18,13 @@ from forager.db.database import Connection, Database
 from forager.errors import LeaseLost
 from forager.extract.text import scalar_values
 from forager.fetch.response import Response, agent_header
-from forager.parsers.page_cache import PageCache, page_of
-from forager.products.writer import touch_unchanged
 from forager.render.records import pack_page
 from forager.settings import Settings
-from forager.tasks.causes import Cause
 from forager.tasks.hints import send_hints
 from forager.tasks.rendering import RenderedDownload
-from forager.tasks.schedule import Completion, complete_tasks
-from forager.tasks.stages.attempt import (
-    Attempt,
-    HeldTask,
-    Outcome,
-    Stage,
-    StageOfWorker,
-    backoff,
-    outcome_of_failure,
-)
-from forager.tasks.stages.settle import (
-    commit_isolated,
-    log_lost,
-    record,
-    retry_until_stored,
-    settle,
-)
-from forager.tasks.store import dead_letters
-from forager.tasks.store import stages as store
+from forager.tasks.stages.attempt import Attempt, HeldTask
+from forager.tasks.stages.settle import retry_until_stored
+from forager.tasks.store.stages import mark_downloaded
 
 MAX_VALIDATOR = 1_000
 
@@ -68,27 +49,20 @@ class Download:
         return 0 if self.response is None else len(self.response.body)
 
 
-class Deposit:
-    """Stores the downloads of one worker, batch after batch; `cache` gets their pages too."""
+class PageArchive:
+    """Stores the downloaded pages of one worker, batch after batch."""
 
-    def __init__(
-        self, database: Database, settings: Settings, who: StageOfWorker, cache: PageCache
-    ) -> None:
-        self._database = database
+    def __init__(self, database: Database, settings: Settings, worker_id: UUID) -> None:
         self._settings = settings
-        self._who = who
-        self._cache = cache
-        self._archive = _archive_writer(database, settings, who.worker_id)
+        self._worker_id = worker_id
+        self._archive = _archive_writer(database, settings, worker_id)
         self._segment = ""
-
-    async def put(self, batch: Sequence[Download]) -> None:
-        """Archive the pages, then write everything else in one transaction."""
-        await commit_isolated(await self._archived(batch), self._write, self._refuse)
 
     async def close(self) -> None:
         await self._archive.close()
 
-    async def _archived(self, batch: Sequence[Download]) -> list[Download]:
+    async def archived(self, batch: Sequence[Download]) -> list[Download]:
+        """The downloads with the locations of their pages, which are written now."""
         frames = await in_thread(_packed, [each for each in batch if each.response is not None])
         refs = iter(await retry_until_stored(lambda: self._archive.write(frames)))
         return [
@@ -98,25 +72,8 @@ class Deposit:
             for download in batch
         ]
 
-    async def _write(self, batch: Sequence[Download]) -> None:
-        async with self._database.transaction() as connection:
-            kept = await store.lock_held(connection, self._who, [d.task for d in batch])
-            mine = [download for download in batch if download.task.id in kept]
-            await self._write_pages(connection, mine)
-            await self._write_unchanged(connection, mine)
-            left = {download.task.id: True for download in mine if download.needs_browser}
-            if left:
-                await store.set_needs_browser(connection, left)
-            attempts = [download.attempt for download in mine]
-            settled = await settle(connection, self._who, attempts, self._settings)
-        log_lost(Stage.DOWNLOAD, [d.task for d in batch], kept)
-        record(Stage.DOWNLOAD, settled)
-        for download in mine:
-            if download.response is not None and download.attempt.ref is not None:
-                page = page_of(download.response, rendered=download.rendered is not None)
-                self._cache.put(download.task.id, download.attempt.ref, page)
-
-    async def _write_pages(self, connection: Connection, batch: Sequence[Download]) -> None:
+    async def refer(self, connection: Connection, batch: Sequence[Download]) -> None:
+        """Store the locations of pages with their tasks, which are parsed next."""
         pages = [
             (download, download.response, download.attempt.ref)
             for download in batch
@@ -128,7 +85,7 @@ class Deposit:
         ids = [download.task.id for download, _, _ in pages]
         await self._hold_segments(connection, refs)
         await archive_store.grow_segments(connection, growth_of(refs))
-        await store.mark_downloaded(
+        await mark_downloaded(
             connection,
             ids,
             refs,
@@ -144,30 +101,8 @@ class Deposit:
             raise LeaseLost("the archive segments of this worker are being deleted")
         if self._segment and self._segment != names[-1]:
             # commits are sequential: nothing will refer to the previous one any more
-            await archive_store.close_segments_of(connection, self._who.worker_id, but=names[-1])
+            await archive_store.close_segments_of(connection, self._worker_id, but=names[-1])
         self._segment = names[-1]
-
-    async def _write_unchanged(self, connection: Connection, batch: Sequence[Download]) -> None:
-        ids = [d.task.id for d in batch if d.attempt.outcome is Outcome.UNCHANGED]
-        if ids:
-            done = [Completion(task_id, price_changed=False) for task_id in ids]
-            await complete_tasks(connection, done, settings=self._settings)
-            await touch_unchanged(connection, ids)
-            await dead_letters.resolve_of_tasks(connection, ids)
-
-    async def _refuse(self, download: Download, cause: Cause) -> None:
-        """Fail the one task whose result cannot be written."""
-        task = download.task
-        attempt = Attempt(
-            task=task,
-            outcome=outcome_of_failure(task, cause),
-            cause=cause,
-            delay=backoff(task, cause, self._settings),
-        )
-        async with self._database.transaction() as connection:
-            if await store.lock_held(connection, self._who, [task]):
-                await settle(connection, self._who, [attempt], self._settings)
-        record(Stage.DOWNLOAD, [attempt])
 
 
 def _validator(response: Response, name: str) -> str | None:
