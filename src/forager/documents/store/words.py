@@ -237,18 +237,13 @@ async def insert_documents(
 
 
 _DOCUMENTS = RowArrays(
-    "p", binary=("url_hash", "content_hash", "extractor_version", "url", "path"),
-    url_hash="bytea", content_hash="bytea", extractor_version="text", url="text", path="text",
-    title="text", language="text", simhash="bigint",
+    "p", url_hash="bytea", content_hash="bytea", extractor_version="text", url="text",
+    path="text", title="text", language="text", simhash="bigint",
 )  # fmt: skip
 _SECTIONS = RowArrays(
-    "s", binary=(
-        "place", "id", "heading", "level", "content", "position", "head", "context", "head_names",
-        "names", "marks",
-    ),
-    place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint", anchor="text",
-    content="text", position="bigint", head="text", context="text", head_names="text",
-    names="text", marks="text",
+    "s", place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint",
+    anchor="text", content="text", position="bigint", head="text", context="text",
+    head_names="text", names="text", marks="text",
 )  # fmt: skip
 
 # A page may have had this very content before its base: then document and sections are there.
@@ -277,7 +272,7 @@ _INSERT_DOCUMENTS = f"""
 """
 
 
-def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+def _document_columns(pages: Sequence[NewPage]) -> dict[str, Any]:
     return _DOCUMENTS.values(
         pages,
         url_hash="key",
@@ -292,7 +287,7 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
 
 def _section_columns(
     pages: Sequence[NewPage], sections: Sequence[Sequence[NewSection]], source_mark: str
-) -> dict[str, list[Any]]:
+) -> dict[str, Any]:
     places = [place for place, found in enumerate(sections, 1) for _ in found]
     flat = [section for found in sections for section in found]
     languages = [document_of(pages[place - 1]).language for place in places]
