@@ -23,7 +23,7 @@ from forager.archive.local import LocalStorage
 from forager.archive.writer import ArchiveWriter
 from forager.crawl.batch import Committer
 from forager.crawl.frontier.discovery import Discovery
-from forager.crawl.frontier.entry import Entry, Found, Via
+from forager.crawl.frontier.entry import Entry, Via, found_url
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.window import START
 from forager.crawl.ledger import CrawlState
@@ -39,7 +39,6 @@ from forager.db.embedded import join_server
 from forager.db.ids import new_id
 from forager.documents.writer import GenerationWriter
 from forager.extract.document import EXTRACTOR_VERSION
-from forager.extract.keys import url_key
 from forager.extract.urls import NormalisedUrl
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease
@@ -124,7 +123,7 @@ class GrownCrawl:
             duration_ms=5,
             content_hash=entry.key * 2,
             outlinks=b"x" * 300,
-            found=[Found(url, url_key(url), Via.LINK, entry.depth + 1, entry.key) for url in urls],
+            found=[found_url(url, Via.LINK, entry.depth + 1, entry.key) for url in urls],
         )
 
 

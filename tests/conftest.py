@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from itertools import groupby
@@ -23,6 +24,11 @@ from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.settings import Settings
 from support.databases import Databases, administration, with_database
+
+# Without compiled modules, each process that a test starts would compile all of Forager, and each
+# run would rewrite all assertions, which takes longer than most tests together.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # the same inputs in every run: a change fails the tests, and chance does not.
 # HYPOTHESIS_PROFILE=default looks elsewhere each time, and `make fuzz` further than that

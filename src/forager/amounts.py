@@ -40,9 +40,15 @@ def parse_size(text: str) -> int:
 
 def size_in_words(size: int) -> str:
     """Format bytes in the largest unit that leaves a number above one."""
-    for unit in ("TB", "GB", "MB", "kB"):
-        if size >= _BYTES[unit.lower()]:
-            return f"{size / _BYTES[unit.lower()]:.1f} {unit}"
+    for unit, length in (
+        ("PB", 10**15),
+        ("TB", 10**12),
+        ("GB", 10**9),
+        ("MB", 10**6),
+        ("kB", 10**3),
+    ):
+        if size >= length:
+            return f"{size / length:.1f} {unit}"
     return f"{size} B"
 
 

@@ -7,7 +7,8 @@ import io
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+import time
+from collections.abc import Callable, MutableMapping
 from typing import Any, TextIO
 
 # structlog imports Rich to draw tracebacks, which takes longer than all other imports together
@@ -120,3 +121,49 @@ def _clean_traceback(out: TextIO, error: structlog.typing.ExcInfo) -> None:
     plain = io.StringIO()
     structlog.dev.plain_traceback(plain, error)
     out.write(clean(plain.getvalue()))
+
+
+# kinds of messages that a throttle knows apart
+MAX_KINDS = 1000
+
+
+class Throttle:
+    """Passes the first message of a kind, and then one per interval."""
+
+    def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._every = every
+        self._clock = clock
+        self._last: dict[str, tuple[float, int]] = {}
+
+    def passes(self, key: str) -> int | None:
+        """How many were held back since the last one, or None to hold back this one as well."""
+        now = self._clock()
+        at, held_back = self._last.get(key, (None, 0))
+        if at is not None and now - at < self._every:
+            self._last[key] = (at, held_back + 1)
+            return None
+        if len(self._last) >= MAX_KINDS:
+            self._last.clear()
+        self._last[key] = (now, 0)
+        return held_back
+
+
+class ThrottledHandler(logging.Handler):
+    """Takes warnings of a library; `write` gets those that pass, and how many were held back."""
+
+    def __init__(
+        self,
+        write: Callable[[logging.LogRecord, int], None],
+        *,
+        kind: Callable[[logging.LogRecord], str],
+        every: float = 30.0,
+    ) -> None:
+        super().__init__(logging.WARNING)
+        self._write = write
+        self._kind = kind
+        self._throttle = Throttle(every)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        held_back = self._throttle.passes(self._kind(record))
+        if held_back is not None:
+            self._write(record, held_back)

@@ -10,18 +10,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from forager import __version__
-from forager.logs import get_logger
+from forager.logs import ThrottledHandler, get_logger
 from forager.settings import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span as OtelSpan
     from opentelemetry.trace import Tracer
 
 log = get_logger("traces")
@@ -40,8 +38,10 @@ _tracer: Tracer | None = None
 
 
 class Span(Protocol):
-    def set(self, attributes: Mapping[str, Value]) -> None: ...
-    def rename(self, name: str) -> None: ...
+    """What is used of OpenTelemetry's spans."""
+
+    def set_attributes(self, attributes: Mapping[str, Value]) -> None: ...
+    def update_name(self, name: str) -> None: ...
 
 
 class _NoSpan:
@@ -55,26 +55,11 @@ class _NoSpan:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def set(self, attributes: Mapping[str, Value]) -> None:
+    def set_attributes(self, attributes: Mapping[str, Value]) -> None:
         pass
 
-    def rename(self, name: str) -> None:
+    def update_name(self, name: str) -> None:
         pass
-
-
-class _OpenSpan:
-    """A span that is being recorded."""
-
-    __slots__ = ("_span",)
-
-    def __init__(self, span: OtelSpan) -> None:
-        self._span = span
-
-    def set(self, attributes: Mapping[str, Value]) -> None:
-        self._span.set_attributes(attributes)
-
-    def rename(self, name: str) -> None:
-        self._span.update_name(name)
 
 
 NO_SPAN = _NoSpan()
@@ -138,7 +123,8 @@ def _provider(settings: Settings, part: str) -> TracerProvider | None:
         log.error("no traces: OpenTelemetry is not installed", hint=INSTALL)
         return None
     exporter_log = logging.getLogger("opentelemetry")
-    exporter_log.handlers, exporter_log.propagate = [_ExporterLog()], False
+    handler = ThrottledHandler(_log_loss, kind=lambda _: "", every=LOG_INTERVAL)
+    exporter_log.handlers, exporter_log.propagate = [handler], False
     # without one, the exporter reads the standard variables itself
     exporter = OTLPSpanExporter(endpoint=_endpoint(settings.traces_url), timeout=5)
     about = {"service.name": f"forager {part}", "service.version": __version__}
@@ -155,17 +141,8 @@ def _shut_down(provider: TracerProvider) -> None:
     ending.join(SHUTDOWN_LIMIT)
 
 
-class _ExporterLog(logging.Handler):
-    """Logs warnings of the exporter, at most one per interval."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._logged_at = -LOG_INTERVAL
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if time.monotonic() - self._logged_at >= LOG_INTERVAL:
-            self._logged_at = time.monotonic()
-            log.warning("traces are lost", reason=record.getMessage())
+def _log_loss(record: logging.LogRecord, _held_back: int) -> None:
+    log.warning("traces are lost", reason=record.getMessage())
 
 
 def _endpoint(url: str | None) -> str | None:
@@ -182,4 +159,4 @@ def _recorded(
 
     context = TraceContextTextMapPropagator().extract({HEADER: parent}) if parent else None
     with tracer.start_as_current_span(name, context=context, attributes=attributes) as opened:
-        yield _OpenSpan(opened)
+        yield opened

@@ -19,8 +19,8 @@ from api.client import Api
 from api.server_process import FORAGER, server_process
 from api.test_faults import CRAWL, ORDER, locked_jobs
 from forager.api import connections
-from forager.api.connections import Throttle
 from forager.db.database import Database
+from forager.logs import Throttle
 from forager.settings import Settings
 
 HALF_OPEN = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api.client import Api
+from api.conftest import Keyed
 from api.furnished import operations
 from forager.db.database import Database
 
@@ -95,3 +96,23 @@ async def test_without_a_key_one_learns_how_to_get_the_first(api: Api, database:
     refused = await api.get("/api/v1/jobs")
     assert refused.status == 401
     assert "`forager keys create NAME --scope admin` on the server" in refused.json["fix"]
+
+
+async def test_a_job_is_named_by_the_beginning_of_its_id(keyed: Keyed, database: Database) -> None:
+    mine, other = await keyed(), await keyed()
+    job_id = (await mine.crawl())["job_id"]
+    hers = (await other.crawl("https://other.example.org/"))["job_id"]
+    again = (await mine.crawl("https://third.example.org/"))["job_id"]
+    assert (await mine.get(f"/api/v1/jobs/{job_id[:-1]}")).json["id"] == job_id
+    assert (await mine.get(f"/api/v1/crawls/{job_id[:-1]}")).json["job_id"] == job_id
+    assert (await mine.post(f"/api/v1/jobs/{job_id[:-1]}/pause")).json["status"] == "paused"
+    # jobs of other owners are not there
+    assert (await mine.get(f"/api/v1/jobs/{hers[:-1]}")).status == 404
+    several = await mine.get("/api/v1/jobs/0")
+    assert several.status == 422
+    assert job_id in several.json["detail"]
+    assert again in several.json["detail"]
+    assert hers not in several.json["detail"]
+    invalid = await mine.get("/api/v1/jobs/no-job")
+    assert invalid.status == 422
+    assert "is not a job id" in invalid.json["detail"]

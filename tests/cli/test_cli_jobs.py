@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from forager.cli.main import run
+from forager.crawl.store.state import insert_state, update_activity
 from forager.db.database import open_database
 from forager.db.ids import new_id
 from forager.jobs.job import Job, Lease, NewJob
@@ -70,6 +71,30 @@ def test_a_pausing_job_is_shown_as_such(stage: Callable[[Scene], Job], capsys: C
     shown = json.loads(capsys.readouterr().out)
     assert (shown["status"], shown["shown_status"]) == ("paused", "pausing")
     assert [event["move"] for event in shown["last_events"]] == ["enqueue", "claim", "pause"]
+
+
+async def put_off(queue: Queue) -> Job:
+    """A crawl whose host cannot serve its robots.txt."""
+    job = await claimed(queue)
+    assert job.worker_id is not None
+    lease, reason = Lease(job.id, job.lease, job.worker_id), "robots.txt answered 503"
+    async with open_database(queue.settings) as database:
+        await database.run(insert_state, job.id)
+        await database.run(
+            update_activity, lease, reason=reason, seconds=None, pace=0.0, elapsed=1.0
+        )
+    released = await queue.release(lease, reason=reason, delay=630.0)
+    assert released is not None
+    return released
+
+
+def test_lists_say_what_a_crawl_waits_for(stage: Callable[[Scene], Job], capsys: Capture) -> None:
+    job = stage(put_off)
+    assert run(["jobs", "list"]) == 0
+    assert "robots.txt answered 503, next request in 10 min" in capsys.readouterr().out
+    assert run(["jobs", "show", str(job.id), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["waiting"] == "robots.txt answered 503, next request in 10 min"
 
 
 def test_what_a_job_says_cannot_steer_the_terminal(

@@ -156,7 +156,7 @@ def check_every_commit(monkeypatch: pytest.MonkeyPatch, database: Database) -> N
 
     async def write_and_check(self: Committer, batch: Batch) -> None:
         await write(self, batch)
-        await check_ledger(database, self._context.lease.job_id)
+        await check_ledger(database, self.context.lease.job_id)
 
     monkeypatch.setattr(Committer, "write", write_and_check)
 

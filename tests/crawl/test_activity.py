@@ -60,6 +60,13 @@ async def test_a_slow_host_is_named_while_nothing_is_committed(crawls: Crawls, s
     assert report.pace is not None
 
 
+async def test_a_robots_txt_that_fails_is_named(crawls: Crawls, site: Site) -> None:
+    site.pages["/robots.txt"] = Page(b"", "500 Broken")
+    report = await report_while_running(crawls, f"{site.url}/")
+    assert report.wait is not None
+    assert report.wait.words.startswith("robots.txt answered 500, next request in ")
+
+
 async def test_time_without_commits_is_part_of_the_duration(crawls: Crawls, site: Site) -> None:
     site.pages["/"] = html("Start", ["/a", "/b"])
     report = await report_while_running(crawls, f"{site.url}/", delay=40.0, elapsed=1000.0)

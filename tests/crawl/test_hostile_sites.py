@@ -42,7 +42,7 @@ async def test_sitemaps_without_end_are_not_kept_without_end(
     write = Committer.write
 
     async def write_and_look(self: Committer, batch: Batch) -> None:
-        kept.append(len(self._state.sitemaps_waiting))
+        kept.append(len(self.state.sitemaps_waiting))
         await write(self, batch)
 
     monkeypatch.setattr(Committer, "write", write_and_look)

@@ -83,6 +83,9 @@ RELEASED = {
     "0005_region_of_new_jobs.sql": (
         "dc707a664fa360ebc4ff9a63c1f3aab62d8768412deffeffbaca99ec5cb37c23"
     ),
+    "0006_uncompressed_search_rows.sql": (
+        "10583ced8cccb887bde5d513e7111d818aad9778f5f2165d878421ae83462e8c"
+    ),
 }
 
 

@@ -108,6 +108,33 @@ async def test_only_what_changed_is_embedded_and_a_new_model_embeds_all(
         assert await store.select_model(connection) == "topics 2"
 
 
+async def test_documents_before_the_last_one_are_embedded_too_and_none_twice(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    await Corpus(database).publish("d.example", PAGES)
+    embedding = Embedding(database, settings)
+    assert await embedding.run_once() == 2
+    vectors: list[tuple[tuple[int, int], list[float]]] = []
+    async with database.transaction() as connection:
+        cursor = await connection.execute(
+            "SELECT document_id, position, embedding::real[] FROM section_vectors ORDER BY 1"
+        )
+        vectors = [((row[0], row[1]), row[2]) for row in await cursor.fetchall()]
+        assert [vector for _, vector in vectors] == [
+            pytest.approx(each, abs=1e-3) for each in ([1.0, 0.1], [0.1, 1.0])
+        ]
+        # as if the pages with the lower numbers were published later
+        await connection.execute(
+            "DELETE FROM section_vectors WHERE document_id = %s", (vectors[0][0][0],)
+        )
+    assert await embedding.run_once() == 1
+    async with database.transaction() as connection:
+        # another worker was slower
+        await store.insert_vectors(connection, *zip(*vectors, strict=True))
+        cursor = await connection.execute("SELECT count(*) FROM section_vectors")
+        assert await cursor.fetchone() == (2,)
+
+
 async def test_many_vectors_are_indexed_without_a_time_limit(
     database: Database, settings: Settings, model: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +176,8 @@ async def endpoint() -> AsyncIterator[Any]:
         asked = await request.json()
         if request.headers.get("authorization") != "Bearer secret":
             return web.json_response({"error": "no"}, status=401)
-        rows = [{"index": n, "embedding": [n, 1]} for n in range(len(asked["input"]))]
+        large = 1e6 if asked["model"] == "large" else 1
+        rows = [{"index": n, "embedding": [n, large]} for n in range(len(asked["input"]))]
         return web.json_response({"data": rows[::-1]})
 
     app = web.Application()
@@ -163,6 +191,8 @@ async def test_an_endpoint_embeds_texts_or_says_why_not(endpoint: TestServer) ->
     assert await model.embed(["a", ""]) == [[0.0, 1.0], [1.0, 1.0]]
     with pytest.raises(EmbeddingFailed, match="401"):
         await EndpointModel(str(endpoint.make_url("/v1")), "small", None).embed(["a"])
+    with pytest.raises(EmbeddingFailed, match="too large"):
+        await EndpointModel(str(endpoint.make_url("/v1")), "large", "secret").embed(["a"])
 
 
 async def test_the_model_of_the_extra_knows_what_is_alike() -> None:

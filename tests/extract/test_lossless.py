@@ -192,3 +192,14 @@ def test_a_missing_heading_is_lost_even_if_it_begins_and_ends_as_another() -> No
         <div class=sidebar><h2>Install the tools on Linux</h2></div>"""
     audit = audit_page(page.encode(), URL, "text/html")
     assert audit.lost_headings == ("Install the tools on Linux",)
+
+
+def test_text_before_several_articles_is_kept() -> None:
+    article = "<article><h4>f{0}(X) -> Y</h4><p>Encodes a message of kind {0}.</p></article>"
+    functions = "".join(article.format(number) for number in range(8))
+    page = f"""<div id=menu><a href=/>Home</a></div><div id=content><h1>codec</h1>
+        <h3>Description</h3><p>Read this before you call one of the functions.</p>
+        <h3>Exports</h3><div class=exports>{functions}</div></div>"""
+    found = read(page).sections
+    assert [section.heading for section in found][:3] == ["codec", "Description", "Exports"]
+    assert sum(section.level == 4 for section in found) == 8

@@ -322,6 +322,15 @@ def test_no_body_makes_it_fail(
         (text or "").encode("utf-8")
 
 
+def test_links_of_svg_images() -> None:
+    facts = read("""<svg><a xlink:href="chart.html#top"><text>x</text></a><a href=/new></a>
+        <a xlink:title=" "></a></svg><p>text</p>""")
+    assert links(facts) == [
+        "https://docs.example.org/guide/chart.html",
+        "https://docs.example.org/new",
+    ]
+
+
 def test_links_for_browsers_without_frames() -> None:
     page = (
         b"<html><frameset><frame src=/f><noframes><p><a href=/m>m</a> <a href=/n rel=nofollow>n"

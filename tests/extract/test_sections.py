@@ -72,6 +72,7 @@ def test_headings_without_text_are_sections_too() -> None:
         ("<div id=m><i>1.0</i> <a href=/s>source</a><h4>fn <a href='#m'>m</a>()</h4></div>x", "m"),
         ("<div id=m><p>text</p></div><h4>fn <a href='#m'>m</a>()</h4>x", None),
         ("<section id=wrapper><h2 id=own>H</h2>x</section>", "own"),
+        ("<a id=own></a><h4><i name=x>f</i>(): <a href=/i name=Int>Int</a></h4>x", "own"),
         ("<h2>H</h2>x", None),
         ("<a name=far></a><p>text</p><h2>H</h2>x", None),
     ],

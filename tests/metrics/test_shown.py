@@ -87,9 +87,9 @@ async def test_a_crawl_is_seen(
 async def test_requests_are_counted_by_route_and_not_by_path(address: str) -> None:
     take_all(METERS)
     async with Api(address) as client:
-        for path in ("/api/v1/jobs/abc", "/api/v1/jobs/def", "/nothing/here", "/wp-login.php"):
+        for path in ("/api/v1/jobs/xyz", "/api/v1/jobs/uvw", "/nothing/here", "/wp-login.php"):
             await client.get(path)
-        await client.send("BREW", "/api/v1/jobs/abc")
+        await client.send("BREW", "/api/v1/jobs/xyz")
     name, shown = "forager_api_requests_total", "/api/v1/jobs/{job_id}"
     found = await eventually(
         address,

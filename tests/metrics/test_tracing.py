@@ -82,7 +82,7 @@ def test_nothing_is_imported_unless_it_is_asked_for() -> None:
         "import forager.tracing\n"
         "from forager.settings import Settings\n"
         "with forager.tracing.tracing(Settings(), 'test'), forager.tracing.span('x') as span:\n"
-        "    span.set({'a': 1})\n"
+        "    span.set_attributes({'a': 1})\n"
         "assert forager.tracing.traceparent() is None\n"
         "assert not any(name.startswith('opentelemetry') for name in sys.modules)\n"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forager.errors import ForagerError
+from forager.render.browser import ResourceRequest
 from forager.render.finding import browser_path, find_browser
 from forager.render.lessons import RECHECK_EVERY, Lessons, shape_of
 from forager.render.resources import refusal
@@ -43,7 +44,8 @@ def test_a_shape_that_gains_nothing_is_left_alone_and_checked_again_now_and_then
 
 def test_trackers_and_pictures_are_never_requested() -> None:
     def refused(url: str, kind: str = "script", method: str = "GET") -> str | None:
-        return refusal(url, method, kind, PAGE, pictures=False)
+        request = ResourceRequest(url, method, {}, kind, main=False, body=b"")
+        return refusal(request, PAGE, pictures=False)
 
     assert refused("https://www.google-analytics.com/a.js") == "tracker"
     assert refused("https://shop.example/a.png", "image") == "image"

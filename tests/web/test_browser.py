@@ -186,6 +186,37 @@ async def test_enter_in_the_name_of_a_template_saves_it(tab: Tab, queue: Queue) 
     assert (await queue.list_jobs()).items == []
 
 
+async def test_without_scripts_enter_shows_a_preview_and_starts_nothing(
+    address: str, queue: Queue, database: Database
+) -> None:
+    async with open_browser() as browser:
+        tab, _ = await open_tab(browser, address, java_script_enabled=False)
+        await tab.go("/new-crawl")
+        await tab.page.get_by_label("URLs (one per line)").fill("http://127.0.0.1:9/")
+        await tab.page.get_by_text("Save as template").click()
+        await tab.page.get_by_label("Template name").fill("nightly docs")
+        await tab.press("Enter")
+        await tab.page.wait_for_url("**/new-crawl/preview*")
+        await expect(tab.page.get_by_label("Template name")).to_have_value("nightly docs")
+        assert (await queue.list_jobs()).items == []
+        await tab.page.get_by_role("button", name="Save template").click()
+        await tab.page.wait_for_url("**/new-crawl?template=nightly%20docs")
+
+
+async def test_the_history_of_a_job_fits_a_phone(address: str, queue: Queue) -> None:
+    job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job
+    await queue.pause(job.id, actor=f"worker {job.id}", reason="the site is being moved " * 5)
+    async with open_browser() as browser:
+        tab, _ = await open_tab(browser, address, width=375)
+        for path in ("", "/events"):
+            await tab.go(f"/jobs/{job.id}{path}")
+            scrolled = (
+                "[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth > e.clientWidth)"
+            )
+            assert not any(await tab.page.evaluate(scrolled))
+            assert await tab.overflow() <= 0
+
+
 async def test_a_question_asked_twice_at_once_still_gets_the_answer(tab: Tab, queue: Queue) -> None:
     """A browser reports a closed dialog with its next frame, maybe after the next dialog."""
     job = (await queue.enqueue(NewJob(kind="selftest", source_id="one.example"))).job

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 
 from forager.crawl.report import Pace
-from forager.web.job_view import JobView
+from forager.web.job_view import Throughput
 
 
-def view(settled: list[float], failed: list[float]) -> JobView:
-    unused = cast("Any", None)
-    return JobView(
-        job=unused,
-        report=unused,
-        moves=[],
-        events=[],
-        failures=[],
-        pace=Pace(2.0, settled, failed, estimated=False),
-        options=[],
-        latest=[],
-        hosts=[],
-    )
+def chart(settled: list[float], failed: list[float]) -> Throughput:
+    return Throughput(Pace(2.0, settled, failed, estimated=False))
 
 
 @pytest.mark.parametrize(("known", "intervals"), [(1, 12), (12, 12), (13, 16), (40, 40)])
 def test_lines_end_where_the_crawl_ends(known: int, intervals: int) -> None:
-    shown = view([4.0] * known, [2.0] * known)
+    shown = chart([4.0] * known, [2.0] * known)
     processed, failed = shown.series
     assert processed.values == [2.0] * known + [None] * (intervals - known)
     assert failed.values == [1.0] * known + [None] * (intervals - known)
@@ -36,4 +23,4 @@ def test_lines_end_where_the_crawl_ends(known: int, intervals: int) -> None:
 
 
 def test_quarters_of_the_chart_are_whole_seconds() -> None:
-    assert view([1.0] * 13, [0.0] * 13).ticks == ["start", "8 s", "16 s", "24 s", "32 s"]
+    assert chart([1.0] * 13, [0.0] * 13).ticks == ["start", "8 s", "16 s", "24 s", "32 s"]

@@ -5,13 +5,14 @@ The answer is stored in the transaction that does the work, so that both exist o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 import psycopg
 
 from forager.access import store
 from forager.access.caller import OtherRequest, StillAnswering
+from forager.access.store import StoredAnswer as StoredAnswer
+from forager.access.store import insert_answer as insert_answer
 from forager.db.database import Connection, Database
 from forager.services.service import in_chunks
 
@@ -19,14 +20,6 @@ KEPT_FOR = 24 * 3600.0
 CHUNK = 5_000
 
 _SOON = "Send it again in a moment."
-
-
-@dataclass(frozen=True, slots=True)
-class StoredAnswer:
-    request_hash: bytes
-    status: int
-    answer: bytes
-    sealed: bool
 
 
 async def reserve(
@@ -41,19 +34,12 @@ async def reserve(
             return None
     except psycopg.errors.LockNotAvailable:
         raise StillAnswering(hint=_SOON) from None
-    row = await store.select_answer(connection, user_id, key)
-    if row is None:  # it expired between the two statements
+    stored = await store.select_answer(connection, user_id, key)
+    if stored is None:  # it expired between the two statements
         raise StillAnswering(hint=_SOON)
-    stored = StoredAnswer(*row)
     if stored.request_hash != request_hash:
         raise OtherRequest(hint="Use a new key for each request, and the same only to repeat it.")
     return stored
-
-
-async def remember(
-    connection: Connection, user_id: UUID, key: str, *, status: int, answer: bytes, sealed: bool
-) -> None:
-    await store.insert_answer(connection, user_id, key, status=status, answer=answer, sealed=sealed)
 
 
 async def delete_expired(database: Database) -> int:

@@ -63,6 +63,8 @@ class Caller:
 
 
 LOCAL = Caller(None, Scope.ADMIN)
+# sees nothing: the caller before one is known
+STRANGER = Caller(NOBODY, Scope.READ)
 
 
 class Unauthorised(ForagerError):

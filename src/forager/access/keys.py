@@ -99,10 +99,7 @@ async def caller_of(database: Database, key_id: str) -> Caller:
 
 def _active(found: FoundKey) -> Caller:
     if found.key.state is not KeyState.ACTIVE:
-        raise Unauthorised(
-            f"this API key is {found.key.state}",
-            hint=SEND_KEY,
-        )
+        raise Unauthorised(f"this API key is {found.key.state}", hint=SEND_KEY)
     return Caller(found.key.user_id, found.key.scope, found.key.id, found.quota)
 
 

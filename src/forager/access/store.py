@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
@@ -63,8 +63,7 @@ async def find_key(connection: Connection, key_id: str) -> FoundKey | None:
     row = await cursor.fetchone()
     if row is None:
         return None
-    names = ("id", "name", "user_id", "scope", "created_at", "expires_at", "revoked_at",
-             "last_used_at", "state")  # fmt: skip
+    names = [column.name for column in cursor.description or ()][:9]
     key = ApiKey(**dict(zip(names, row, strict=False)))
     return FoundKey(key, row[9], Quota(*row[10:]))
 
@@ -210,8 +209,7 @@ async def select_spending(connection: Connection, job_id: UUID) -> Spending:
 async def select_source_owner(connection: Connection, source_id: str) -> tuple[UUID | None] | None:
     """The owner of a source, also of one that is being deleted; None if there is no such source."""
     cursor = await connection.execute("SELECT user_id FROM sources WHERE id = %s", (source_id,))
-    row = await cursor.fetchone()
-    return None if row is None else (row[0],)
+    return await cursor.fetchone()
 
 
 # --- requests per minute -------------------------------------------------------------------------
@@ -253,6 +251,14 @@ async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
 # --- stored answers ------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    request_hash: bytes
+    status: int
+    answer: bytes
+    sealed: bool
+
+
 async def reserve_answer(
     connection: Connection, user_id: UUID, key: str, request_hash: bytes, *, kept_for: float
 ) -> bool:
@@ -286,11 +292,8 @@ async def insert_answer(
     )
 
 
-async def select_answer(
-    connection: Connection, user_id: UUID, key: str
-) -> tuple[bytes, int, bytes, bool] | None:
-    """The hash of the request, and the status and body of its answer; whether it is sealed."""
-    cursor = await connection.execute(
+async def select_answer(connection: Connection, user_id: UUID, key: str) -> StoredAnswer | None:
+    return await Rows(connection, StoredAnswer).first(
         """
         SELECT request_hash, status, answer, sealed
           FROM idempotency_keys
@@ -298,7 +301,6 @@ async def select_answer(
         """,
         (user_id, key),
     )
-    return await cursor.fetchone()
 
 
 async def delete_expired_answers(connection: Connection, *, older_than: float, limit: int) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from forager.analytics.dataset import Dataset, Kind
-from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for, sync_folder
-from forager.archive.local import whole_file
+from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for
+from forager.archive.local import sync_folder, whole_file
 from forager.row_files import CountingFile, load_pyarrow
 
 # bytes that are parsed at a time; a row is far smaller

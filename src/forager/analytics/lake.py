@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ from uuid import UUID, uuid4
 import orjson
 from pydantic import TypeAdapter
 
-from forager.archive.local import whole_file
+from forager.archive.local import sync_folder, whole_file
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
 
@@ -52,15 +51,6 @@ def place_for(folder: Path, dataset: str, month: str, number: int) -> Path:
         for parent in (place.parent, folder):
             sync_folder(parent)
     return place / f"{number:08}{SUFFIX}"
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder as lasting as the files."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def remove_strays(folder: Path, manifest: Manifest) -> None:

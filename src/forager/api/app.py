@@ -19,7 +19,7 @@ from forager.api import reference
 from forager.api.actions import API
 from forager.api.authentication import Authentication, Origins, names_of
 from forager.api.limits import BodyLimit, RequestLimit, refuse_unknown_query
-from forager.api.observation import Conditional, Observation, RequestIds
+from forager.api.observation import Conditional, Observation
 from forager.api.problems import answer_with_problem
 from forager.api.reference import describe
 from forager.api.routes import (
@@ -115,7 +115,6 @@ def _middleware(settings: Settings, database: Database) -> list[Middleware]:
     """Outermost first; each may reject a request before the next sees it."""
     return [
         Middleware(Observation),
-        Middleware(RequestIds),
         Middleware(RequestLimit, max_requests=settings.api_max_requests),
         Middleware(Origins, names=names_of(settings)),
         Middleware(

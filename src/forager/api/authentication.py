@@ -138,10 +138,7 @@ class Authentication:
         if not self._keys_exist:
             self._keys_exist = await any_key(self._database)
         if self._keys_exist or not is_local(scope):
-            raise Unauthorised(
-                "an API key is needed",
-                hint=SEND_KEY,
-            )
+            raise Unauthorised("an API key is needed", hint=SEND_KEY)
         return LOCAL
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,56 +13,24 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from forager.logs import get_logger
+from forager.logs import Throttle, ThrottledHandler, get_logger
 from forager.settings import Settings
 
-EVERY = 30.0
-MAX_KEYS = 1000
 SOURCES = ("uvicorn.error", "asyncio")
 
 
-class Throttle:
-    """Passes the first message of a kind, and then one per interval."""
-
-    def __init__(self, every: float = EVERY, clock: Callable[[], float] = time.monotonic) -> None:
-        self._every = every
-        self._clock = clock
-        self._last: dict[str, tuple[float, int]] = {}
-
-    def passes(self, key: str) -> int | None:
-        """How many were held back since the last one, or None to hold back this one as well."""
-        now = self._clock()
-        at, held_back = self._last.get(key, (None, 0))
-        if at is not None and now - at < self._every:
-            self._last[key] = (at, held_back + 1)
-            return None
-        if len(self._last) >= MAX_KEYS:
-            self._last.clear()
-        self._last[key] = (now, 0)
-        return held_back
-
-
-class _ServerLog(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._throttle = Throttle()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
-        # the first line names the failure; what follows names the socket
-        repeated = self._throttle.passes(message.partition("\n")[0])
-        if repeated is None:
-            return
-        # errors of requests are logged with their traceback by RequestIds
-        trace = record.exc_info if record.name == "asyncio" else None
-        more = {"repeated": repeated} if repeated else {}
-        log.log(record.levelno, message, exc_info=trace, **more)
+def _log(record: logging.LogRecord, repeated: int) -> None:
+    # errors of requests are logged with their traceback by Observation
+    trace = record.exc_info if record.name == "asyncio" else None
+    more = {"repeated": repeated} if repeated else {}
+    log.log(record.levelno, record.getMessage(), exc_info=trace, **more)
 
 
 @contextmanager
 def server_log() -> Iterator[None]:
     """Send the messages of the server to our log while it runs."""
-    handler = _ServerLog()
+    # the first line names the failure; what follows names the socket
+    handler = ThrottledHandler(_log, kind=lambda record: record.getMessage().partition("\n")[0])
     loggers = [logging.getLogger(name) for name in SOURCES]
     before = [(each.handlers, each.propagate, each.level) for each in loggers]
     for each in loggers:

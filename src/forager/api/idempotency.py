@@ -19,9 +19,9 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from forager.access.answers import StoredAnswer, remember, reserve
-from forager.access.caller import NOBODY, Caller
-from forager.api.services import Here, Operator, Services
+from forager.access.answers import StoredAnswer, insert_answer, reserve
+from forager.access.caller import NOBODY
+from forager.api.services import Operates, Services
 
 REPLAYED = "Idempotency-Replayed"
 MEDIA_TYPE = "application/json"
@@ -46,7 +46,6 @@ class Once:
     """Does work once per key; without a key, every time."""
 
     services: Services
-    caller: Caller
     key: str | None
     request_hash: bytes
 
@@ -61,7 +60,7 @@ class Once:
             if stored is not None:
                 return _response(stored.status, self._opened(stored), replayed=True)
             answer = _encoded(view(await work(self.services.within(connection))))
-            await remember(
+            await insert_answer(
                 connection,
                 self._owner,
                 self.key,
@@ -73,7 +72,7 @@ class Once:
 
     @property
     def _owner(self) -> UUID:
-        return self.caller.user_id or NOBODY
+        return self.services.caller.user_id or NOBODY
 
     def _sealed(self, answer: bytes) -> bytes:
         return self.services.vault.seal(answer.decode(), self._context)
@@ -88,9 +87,9 @@ class Once:
         return f"answer {self._owner} {self.key}"
 
 
-async def _once(request: Request, here: Here, caller: Operator, key: IdempotencyKey = None) -> Once:
+async def _once(request: Request, here: Operates, key: IdempotencyKey = None) -> Once:
     hashed = b"" if key is None else _request_hash(request, await request.body())
-    return Once(here, caller, key, hashed)
+    return Once(here, key, hashed)
 
 
 OnlyOnce = Annotated[Once, Depends(_once)]

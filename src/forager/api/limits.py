@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
-from fastapi import Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
@@ -112,14 +112,17 @@ class Slots:
         self._what = what
         self._taken = 0
 
-    @contextmanager
-    def taken(self) -> Iterator[None]:
+    def check(self) -> None:
         if self._taken >= self._number:
             raise NotYet(
                 f"{self._what} is already in progress, and its limit is reached",
                 retry_after=RETRY_AFTER,
                 hint="Try again when it has finished.",
             )
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        self.check()
         self._taken += 1
         try:
             yield
@@ -153,6 +156,25 @@ class Listed(BaseModel, Generic[Item]):
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIST, description="Maximum number of items.")]
 Cursor = Annotated[PlainText | None, Query(max_length=MAX_CURSOR, description=AFTER)]
+
+
+class Paging(TypedDict):
+    """Where a page of a list begins, and its length."""
+
+    cursor: str | None
+    limit: int
+
+
+def _paged(default: int) -> Any:
+    def paging(limit: Limit = default, cursor: Cursor = None) -> Paging:
+        return Paging(cursor=cursor, limit=limit)
+
+    return Depends(paging)
+
+
+Paged = Annotated[Paging, _paged(50)]
+Paged20 = Annotated[Paging, _paged(20)]
+Paged100 = Annotated[Paging, _paged(100)]
 Offset = Annotated[int, Query(alias="cursor", ge=0, le=1_000_000, description=AFTER)]
 RowId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT)]
 Url = Annotated[PlainText, Query(min_length=1, max_length=8000, examples=["https://example.org/"])]

@@ -1,4 +1,4 @@
-"""Middleware: request IDs, metrics and traces of every request, and ETags of answers to GET.
+"""Middleware: the ID, log, metrics and trace of every request, and ETags of answers to GET.
 
 A body below /api must hold nothing that changes by itself, such as the current time.
 """
@@ -79,66 +79,13 @@ def _matches(wanted: str, etag: str) -> bool:
     return wanted.strip() == "*" or etag in tags
 
 
+log = get_logger("api")
+
+HEADER = "X-Request-Id"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 NO_ROUTE = "none"
 OTHER = "other"
 STREAM = "text/event-stream"
-
-
-class Observation:
-    """The outermost middleware: it also observes rejected requests."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        method = scope["method"] if scope["method"] in METHODS else OTHER
-        caller = Headers(scope=scope).get(tracing.HEADER)
-        with tracing.span(f"{method} request", parent=caller) as span:
-            status, route = await self._watch(scope, receive, send, method)
-            span.rename(f"{method} {route}")
-            span.set({"http.route": route, "http.response.status_code": status})
-
-    async def _watch(
-        self, scope: Scope, receive: Receive, send: Send, method: str
-    ) -> tuple[int, str]:
-        began = time.perf_counter()
-        status, is_stream = 0, False
-
-        async def watched(message: Message) -> None:
-            nonlocal status, is_stream
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                kind = Headers(raw=message["headers"]).get("content-type", "")
-                is_stream = kind.startswith(STREAM)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watched)
-        finally:
-            route = route_of(scope)
-            API_REQUESTS.add(route, method, str(status))
-            if not is_stream:
-                API_SECONDS.observe(time.perf_counter() - began, route)
-        return status, route
-
-
-def route_of(scope: Scope) -> str:
-    """The template of the path, because the number of paths is unlimited."""
-    template: str | None = getattr(scope.get("route"), "path", None)
-    if template is None:
-        return NO_ROUTE
-    # a route knows its path within its router, and not the prefix of that
-    prefix = next((each for each in (API, "/api") if scope["path"].startswith(f"{each}/")), "")
-    return template if template.startswith("/api/") else prefix + template
-
-
-log = get_logger("api")
-
-HEADER = "X-Request-Id"
 _GIVEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _current: ContextVar[str | None] = ContextVar("request_id", default=None)
 
@@ -147,8 +94,8 @@ def current_request_id() -> str | None:
     return _current.get()
 
 
-class RequestIds:
-    """Adds a request ID, logs the outcome, and turns every error into a response."""
+class Observation:
+    """The outermost middleware: it also observes rejected requests, and answers every error."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -157,25 +104,38 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _id_of(scope)
+        headers = Headers(scope=scope)
+        given = headers.get(HEADER, "")
+        request_id = given if _GIVEN.fullmatch(given) else token_hex(8)
+        method = scope["method"] if scope["method"] in METHODS else OTHER
         token = _current.set(request_id)
         try:
-            with bound_contextvars(request_id=request_id):
-                await self._answer(scope, receive, send, request_id)
+            with (
+                bound_contextvars(request_id=request_id),
+                tracing.span(f"{method} request", parent=headers.get(tracing.HEADER)) as span,
+            ):
+                status = await self._answer(scope, receive, send, request_id, method)
+                route = route_of(scope)
+                span.update_name(f"{method} {route}")
+                span.set_attributes({"http.route": route, "http.response.status_code": status})
         finally:
             _current.reset(token)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, request_id: str, method: str
+    ) -> int:
         from forager.api.problems import problem_response
 
         began = time.perf_counter()
-        status = 0
+        status, is_stream = 0, False
 
         async def send_named(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_stream
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[HEADER] = request_id
+                headers = MutableHeaders(scope=message)
+                headers[HEADER] = request_id
+                is_stream = headers.get("content-type", "").startswith(STREAM)
             await send(message)
 
         try:
@@ -186,15 +146,25 @@ class RequestIds:
                 raise
             await problem_response(error)(scope, receive, send_named)
         finally:
+            seconds, route = time.perf_counter() - began, route_of(scope)
+            API_REQUESTS.add(route, method, str(status))
+            if not is_stream:
+                API_SECONDS.observe(seconds, route)
             log.info(
                 "request",
                 method=scope["method"],
                 path=scope["path"],
                 status=status,
-                ms=round((time.perf_counter() - began) * 1000, 1),
+                ms=round(seconds * 1000, 1),
             )
+        return status
 
 
-def _id_of(scope: Scope) -> str:
-    given = Headers(scope=scope).get(HEADER, "")
-    return given if _GIVEN.fullmatch(given) else token_hex(8)
+def route_of(scope: Scope) -> str:
+    """The template of the path, because the number of paths is unlimited."""
+    template: str | None = getattr(scope.get("route"), "path", None)
+    if template is None:
+        return NO_ROUTE
+    # a route knows its path within its router, and not the prefix of that
+    prefix = next((each for each in (API, "/api") if scope["path"].startswith(f"{each}/")), "")
+    return template if template.startswith("/api/") else prefix + template

@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import tomllib
+from functools import partial
+from html import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,6 +24,8 @@ router = APIRouter(include_in_schema=False)
 _MODULE_PATH = re.compile(r"\bforager__([a-z]+)__(?:[a-z_]+__)*(\w+)")
 _LIST = re.compile(r"\bListed(?:_|\[)(\w+?)(?:_\b|\])")
 DESCRIPTIONS = Path(__file__).parent / "descriptions.toml"
+# stands for the address of the server
+SERVER = "http://server.invalid"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 
 
@@ -32,8 +36,14 @@ async def openapi(request: Request) -> JSONResponse:
 
 @router.get("/docs")
 async def docs(request: Request) -> HTMLResponse:
-    document = await _document(request)
-    page = reference_page(document, str(request.base_url).rstrip("/"), STATUS_TITLES)
+    """The page is made once; only the address of the server depends on the request."""
+    state = request.app.state
+    if not hasattr(state, "reference_page"):
+        document = await _document(request)
+        make = partial(reference_page, document, SERVER, STATUS_TITLES)
+        state.reference_page = await asyncio.to_thread(make)
+    address = escape(str(request.base_url).rstrip("/"))
+    page = state.reference_page.replace(SERVER, address)
     return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
 

@@ -10,11 +10,21 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
+from pydantic import WithJsonSchema
 
-from forager.access.caller import Caller, Scope
-from forager.api.limits import Slots
-from forager.crawl.admission import RetriedUrls, move_job, preview, retry_failed
+from forager.access.caller import STRANGER, Caller, Scope
+from forager.api.limits import Paging, Slots
+from forager.api.models import PlainText
+from forager.crawl.admission import (
+    RetriedUrls,
+    move_job,
+    preview,
+    retry_failed,
+    start_crawl,
+    start_refresh,
+)
+from forager.crawl.explain.explanation import Explanation, explain
 from forager.crawl.options import CrawlOptions
 from forager.crawl.preview import CrawlPreview
 from forager.db.database import Connection, Database
@@ -23,16 +33,21 @@ from forager.documents.generation import Source
 from forager.documents.publication import no_such_source
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.sources import get_source
-from forager.errors import NotAllowed, NotFound
+from forager.errors import NotAllowed
+from forager.fetch.client import ClientOptions
 from forager.fetch.domains.service import Domains
+from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies.probe import Trial, try_proxies
 from forager.fetch.proxies.service import Proxies
-from forager.hints import Hint, action
+from forager.fetch.response import agent_header
 from forager.index.engine import Engine
 from forager.jobs.job import Job, Move
-from forager.jobs.queue import Queue
+from forager.jobs.queue import Enqueued, Queue, no_such_job
 from forager.parsers.backtest import Backtest, backtest
 from forager.products.audit import Audit, audit_catalog
-from forager.products.service import Stats, product_stats
+from forager.products.filters import Filters, Order
+from forager.products.search import SearchPage, search_products
+from forager.products.service import Stats, list_products, product_stats
 from forager.secrets import Vault
 from forager.settings import Settings
 from forager.tasks.holds import Holds
@@ -110,13 +125,14 @@ AUDIT_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The database and all services on it.
+    """The database and all services on it, as the caller of a request may use them.
 
     Objects of other owners are treated as if they did not exist.
     """
 
     database: Database
     settings: Settings
+    caller: Caller = STRANGER
     cache: AnswerCache = field(default_factory=AnswerCache)
     engine: Engine | None = None
 
@@ -182,33 +198,74 @@ class Services:
         work = audit_catalog(self.database, self.settings)
         return await _limited(AUDITS, AUDIT_SECONDS, work, "audit", hint)
 
-    async def job_of(self, caller: Caller, job_id: UUID) -> Job:
-        return only_own(caller, await self.queue.get(job_id))
+    async def get_job(self, job_id: UUID) -> Job:
+        job = await self.queue.get(job_id)
+        if not self.caller.sees(job.user_id):
+            raise no_such_job(job_id)
+        return job
 
-    async def source_of(self, caller: Caller, source_id: str) -> Source:
+    async def find_job(self, text: str) -> Job:
+        """A job by its ID, or by the beginning of it as long as that is unique."""
+        try:
+            return await self.get_job(UUID(text))
+        except ValueError:
+            found = await self.queue.resolve(text, user_id=self.caller.sees_only)
+            return await self.get_job(found)
+
+    async def get_source(self, source_id: str) -> Source:
         source = await get_source(self.database, source_id)
-        if not caller.sees(source.user_id):
+        if not self.caller.sees(source.user_id):
             raise no_such_source(source_id)
         return source
 
-    async def move_job(
-        self, caller: Caller, job_id: UUID, move: Move, reason: str | None = None
-    ) -> Job:
+    async def move_job(self, job_id: UUID, move: Move, reason: str | None = None) -> Job:
         """Pause, resume, cancel or retry a job that the caller sees."""
-        await self.job_of(caller, job_id)
-        return await move_job(self.database, self.settings, caller, job_id, move, reason)
+        await self.get_job(job_id)
+        return await move_job(self.database, self.settings, self.caller, job_id, move, reason)
 
-    async def preview(self, caller: Caller, options: CrawlOptions) -> CrawlPreview:
+    async def start_crawl(
+        self, options: CrawlOptions, *, source: str | None, priority: int
+    ) -> Enqueued:
+        return await start_crawl(
+            self.database, self.settings, self.caller, options, source=source, priority=priority
+        )
+
+    async def refresh(self, source_id: str) -> Enqueued:
+        """Crawl a source that the caller sees again."""
+        source = await self.get_source(source_id)
+        return await start_refresh(self.database, self.settings, self.caller, source)
+
+    async def explain(self, url: str, job: str | None) -> Explanation:
+        """The outcome of a URL in a job, or in the latest that the caller sees."""
+        job_id = None if job is None else (await self.find_job(job)).id
+        owner = self.caller.sees_only
+        return await explain(self.database, self.queue, url, job_id=job_id, user_id=owner)
+
+    async def find_products(
+        self, words: str | None, wanted: Filters, order: Order | None, paging: Paging
+    ) -> SearchPage:
+        """Products that match all filters; those with the words, if any, best first."""
+        if words is not None:
+            return await search_products(self.database, words, wanted, **paging, engine=self.engine)
+        found = await list_products(self.database, wanted, order=order or Order.NEWEST, **paging)
+        return SearchPage(found.items, found.next_cursor)
+
+    async def try_proxy(self, proxy_id: int, url: str | None, *, allow_private: bool) -> Trial:
+        """Test a proxy; a failed one that works again is used again."""
+        guard = GuardPolicy(allow_private=allow_private)
+        options = ClientOptions(user_agent=agent_header(self.settings), guard=guard)
+        [trial] = await try_proxies(self.proxies, [proxy_id], options, url)
+        return trial
+
+    async def preview(self, options: CrawlOptions) -> CrawlPreview:
         """What a crawl would fetch first; starts nothing."""
         with PREVIEWS.taken():
-            return await preview(self.database, self.settings, caller, options)
+            return await preview(self.database, self.settings, self.caller, options)
 
-    async def retry_failed(
-        self, caller: Caller, job_id: UUID, reasons: Sequence[str] = ()
-    ) -> RetriedUrls:
+    async def retry_failed(self, job_id: UUID, reasons: Sequence[str] = ()) -> RetriedUrls:
         """Let a finished job that the caller sees fetch failed URLs again."""
-        await self.job_of(caller, job_id)
-        return await retry_failed(self.database, self.settings, caller, job_id, reasons)
+        await self.get_job(job_id)
+        return await retry_failed(self.database, self.settings, self.caller, job_id, reasons)
 
 
 async def _limited(
@@ -225,33 +282,29 @@ async def _limited(
         work.close()
 
 
-def only_own(caller: Caller, job: Job) -> Job:
-    """The job, if the caller may see it; otherwise as if it were not there."""
-    if not caller.sees(job.user_id):
-        raise NotFound(
-            f"there is no job {job.id}", hint=Hint("{} lists jobs.", action("jobs list"))
-        )
-    return job
-
-
 async def _services(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
 
 
-class Needs:
-    """A dependency: the caller, if the key is good enough."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-    async def __call__(self, request: Request) -> Caller:
+def _needs(scope: Scope) -> Any:
+    async def services(request: Request) -> Services:
+        here: Services = request.app.state.services
         caller: Caller = request.state.caller
-        caller.require(self.scope)
-        return caller
+        caller.require(scope)
+        return replace(here, caller=caller)
+
+    return Depends(services)
 
 
 Here = Annotated[Services, Depends(_services)]
-Reader = Annotated[Caller, Depends(Needs(Scope.READ))]
-Operator = Annotated[Caller, Depends(Needs(Scope.OPERATE))]
-Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
+Reads = Annotated[Services, _needs(Scope.READ)]
+Operates = Annotated[Services, _needs(Scope.OPERATE)]
+Administers = Annotated[Services, _needs(Scope.ADMIN)]
+
+SourceId = Annotated[PlainText, Path(min_length=1, max_length=500, examples=["docs.example.org"])]
+JobId = Annotated[
+    PlainText,
+    Path(description="ID of the job, or its beginning as long as that is unique."),
+    WithJsonSchema({"type": "string", "format": "uuid"}),
+]

@@ -196,13 +196,14 @@ def _sync_folders(path: Path, root: Path) -> None:
     for folder in path.parents:
         if folder == root.parent:
             break
-        _sync_folder(folder)
+        sync_folder(folder)
     # the folder above may be someone else's, and not ours to open
     with suppress(PermissionError):
-        _sync_folder(root.parent)
+        sync_folder(root.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder as lasting as the files."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -229,7 +230,7 @@ def _delete(path: Path, what: str) -> None:
         for part in path.parent.glob(f".{path.name}.*.part"):
             part.unlink(missing_ok=True)
         path.unlink()
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def _stored(name: str, path: Path) -> StoredSegment:

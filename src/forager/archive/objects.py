@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -147,12 +147,16 @@ class ObjectStorage:
         self._kind = kind
 
     def open_segment(self, name: str) -> ObjectSegment:
-        parse_segment_name(name)
-        return ObjectSegment(self._store, name)
+        return ObjectSegment(self, self._kind.checked(name))
+
+    async def create(self, name: str, data: bytes) -> None:
+        """Write a whole file that must not exist."""
+        with bucket_errors(self._kind.named(name)):
+            await self._store.put_async(self._kind.checked(name), data, mode="create")
 
     async def read(self, ref: ArchiveRef) -> bytes:
-        parse_segment_name(ref.segment)
-        with _errors(ref.segment):
+        self._kind.check(ref.segment)
+        with bucket_errors(self._kind.named(ref.segment)):
             data = await self._store.get_range_async(
                 ref.segment, start=ref.offset, length=ref.length
             )
@@ -166,11 +170,22 @@ class ObjectStorage:
             return bytes(await found.bytes_async())
 
     async def size(self, segment: str) -> int:
-        return await _size(self._store, self._kind.checked(segment), self._kind)
+        try:
+            with bucket_errors(self._kind.named(segment)):
+                return (await self._store.head_async(self._kind.checked(segment)))["size"]
+        except NotFound:
+            await require_bucket(self._store, segment)
+            raise
 
     async def put(self, segment: str, parts: AsyncIterator[bytes]) -> None:
         with bucket_errors(self._kind.named(segment)):
-            await _put_parts(self._store, self._kind.checked(segment), parts)
+            await self._store.put_async(
+                self._kind.checked(segment),
+                parts,
+                use_multipart=True,
+                chunk_size=PART_BYTES,
+                max_concurrency=PARTS_AT_ONCE,
+            )
 
     async def put_all(self, name: str, data: bytes) -> None:
         with bucket_errors(self._kind.named(name)):
@@ -198,11 +213,11 @@ class ObjectStorage:
 class ObjectSegment:
     """One object, made by the one append it takes."""
 
-    def __init__(self, store: ObjectStore, name: str) -> None:
+    def __init__(self, storage: ObjectStorage, name: str) -> None:
         self.name = name
         self.size = 0
         self.sealed = False
-        self._store = store
+        self._storage = storage
 
     async def append(self, frames: Sequence[bytes]) -> list[ArchiveRef]:
         if self.sealed:
@@ -210,7 +225,12 @@ class ObjectSegment:
         # before the request: one that fails or is cancelled may still have made the object
         self.sealed = True
         data = b"".join(frames)
-        await self._create(data)
+        try:
+            await self._create(data)
+        except SegmentExists:
+            # a request whose answer got lost is sent again, and then meets what it made itself
+            if await self._storage.read_all(self.name) != data:
+                raise
         self.size = len(data)
         return refs_of(self.name, 0, frames)
 
@@ -218,14 +238,6 @@ class ObjectSegment:
         self.sealed = True
 
     async def _create(self, data: bytes) -> None:
-        try:
-            await self._create_again(data)
-        except SegmentExists:
-            # a request whose answer got lost is sent again, and then meets what it made itself
-            if not await self._holds(data):
-                raise
-
-    async def _create_again(self, data: bytes) -> None:
         """The library does not repeat "fail if it exists" once a line broke; here it is safe."""
         try:
             await self._create_once(data)
@@ -233,49 +245,16 @@ class ObjectSegment:
             await self._create_once(data)
 
     async def _create_once(self, data: bytes) -> None:
-        if len(data) > IN_ONE_REQUEST:
-            await self._create_in_parts(data)
-        else:
-            with _errors(self.name):
-                await self._store.put_async(self.name, data, mode="create")
-
-    async def _create_in_parts(self, data: bytes) -> None:
-        """Parts know no "fail if it exists": a look before has to do, as no name is used twice."""
+        if len(data) <= IN_ONE_REQUEST:
+            await self._storage.create(self.name, data)
+            return
+        # parts know no "fail if it exists": a look before has to do, as no name is used twice
         with suppress(NotFound):
-            await _size(self._store, self.name)
+            await self._storage.size(self.name)
             raise SegmentExists(f"archive segment {self.name} exists already")
-        with _errors(self.name):
-            await _put_parts(self._store, self.name, _pieces(data))
-
-    async def _holds(self, data: bytes) -> bool:
-        with _errors(self.name):
-            found = await (await self._store.get_async(self.name)).bytes_async()
-        return bytes(found) == data
-
-
-async def _size(store: ObjectStore, segment: str, kind: FileKind = SEGMENTS) -> int:
-    try:
-        with bucket_errors(kind.named(segment)):
-            return (await store.head_async(segment))["size"]
-    except NotFound:
-        await require_bucket(store, segment)
-        raise
-
-
-async def _put_parts(store: ObjectStore, segment: str, parts: AsyncIterator[bytes]) -> None:
-    await store.put_async(
-        segment,
-        parts,
-        use_multipart=True,
-        chunk_size=PART_BYTES,
-        max_concurrency=PARTS_AT_ONCE,
-    )
+        await self._storage.put(self.name, _pieces(data))
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(data), PART_BYTES):
         yield data[start : start + PART_BYTES]
-
-
-def _errors(segment: str) -> AbstractContextManager[None]:
-    return bucket_errors(SEGMENTS.named(segment))

@@ -6,8 +6,8 @@ by hand or by schedule, a retry, a resume.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -59,21 +59,19 @@ async def start_crawl(
     """Enqueue a crawl for its caller, within the caller's rights and quota."""
     check_addresses(options, caller)
     source_id = source or default_source(options)
-    async with _counted(database, caller) as here:
-        queue = Queue(here, settings)
-        asked = await _running(queue, caller, source_id)
-        if asked is None:
-            pages = await here.run(admit_job, caller, source_id)
-            asked = await request_crawl(
-                queue,
-                options.model_copy(update={"granted_pages": pages}),
-                source=source_id,
-                priority=priority,
-                max_retries=settings.max_retries,
-                user_id=caller.user_id,
-                actor=caller.actor,
-            )
-    return _own(asked, caller, source_id)
+
+    async def enqueue(queue: Queue, pages: int | None) -> Enqueued:
+        return await request_crawl(
+            queue,
+            options.model_copy(update={"granted_pages": pages}),
+            source=source_id,
+            priority=priority,
+            max_retries=settings.max_retries,
+            user_id=caller.user_id,
+            actor=caller.actor,
+        )
+
+    return await _admit(database, settings, caller, source_id, enqueue)
 
 
 async def preview(
@@ -95,15 +93,14 @@ async def start_refresh(
     actor: str | None = None,
 ) -> Enqueued:
     """Crawl a source again as it was crawled last, within the caller's quota."""
-    async with _counted(database, caller) as here:
-        queue = Queue(here, settings)
-        asked = await _running(queue, caller, source.id)
-        if asked is None:
-            pages = await here.run(admit_job, caller, source.id)
-            if pages is not None and source.kind == KIND:
-                source = replace(source, payload={**source.payload, "granted_pages": pages})
-            asked = await enqueue_refresh(queue, source, actor=actor or caller.actor)
-    return _own(asked, caller, source.id)
+
+    async def enqueue(queue: Queue, pages: int | None) -> Enqueued:
+        granted = source
+        if pages is not None and source.kind == KIND:
+            granted = replace(source, payload={**source.payload, "granted_pages": pages})
+        return await enqueue_refresh(queue, granted, actor=actor or caller.actor)
+
+    return await _admit(database, settings, caller, source.id, enqueue)
 
 
 async def start_due_refresh(database: Database, settings: Settings, source: Source) -> Enqueued:
@@ -234,25 +231,30 @@ def check_addresses(options: CrawlOptions, caller: Caller) -> None:
         ) from None
 
 
-@asynccontextmanager
-async def _counted(database: Database, caller: Caller) -> AsyncIterator[Database]:
-    """Counting and adding are one transaction; who is not counted need not pay for it."""
-    if not caller.quota.limits_jobs:
-        yield database
-        return
-    async with database.transaction() as connection:
-        yield InTransaction(database, connection)
-
-
-async def _running(queue: Queue, caller: Caller, source_id: str) -> Enqueued | None:
-    """The job that the source already has: it is the answer, also when no room is left."""
-    if not caller.quota.limits_jobs:
-        return None  # adding a job finds it
-    active = await queue.list_jobs(source_id=source_id, statuses=list(ACTIVE), limit=1)
-    return Enqueued(active.items[0], created=False) if active.items else None
-
-
-def _own(asked: Enqueued, caller: Caller, source_id: str) -> Enqueued:
+async def _admit(
+    database: Database,
+    settings: Settings,
+    caller: Caller,
+    source_id: str,
+    enqueue: Callable[[Queue, int | None], Awaitable[Enqueued]],
+) -> Enqueued:
+    """Enqueue a job with the pages that the caller's quota grants, or find the active one."""
+    async with AsyncExitStack() as stack:
+        active: Sequence[Job] = ()
+        if caller.quota.limits_jobs:
+            # counting and adding are one transaction; the job that the source has is the answer
+            # also when no room is left
+            connection = await stack.enter_async_context(database.transaction())
+            database = InTransaction(database, connection)
+            running = Queue(database, settings).list_jobs(
+                source_id=source_id, statuses=list(ACTIVE), limit=1
+            )
+            active = (await running).items
+        if active:
+            asked = Enqueued(active[0], created=False)
+        else:
+            pages = await database.run(admit_job, caller, source_id)
+            asked = await enqueue(Queue(database, settings), pages)
     if not asked.created and not caller.sees(asked.job.user_id):
         raise taken(source_id)
     return asked

@@ -52,28 +52,19 @@ class Batch:
     discovered: Discovered = field(default_factory=Discovered)
 
 
+@dataclass(frozen=True, slots=True)
 class Committer:
     """Makes batches of visits, and commits them behind the lease."""
 
-    def __init__(
-        self,
-        context: JobContext,
-        options: CrawlOptions,
-        state: CrawlState,
-        discovery: Discovery,
-        archive: ArchiveWriter,
-        pages: Pages,
-        on_new_seed: Callable[[NormalisedUrl], None],
-    ) -> None:
-        self._context = context
-        self._options = options
-        self._state = state
-        self._discovery = discovery
-        self._archive = archive
-        self._pages = pages
-        self._on_new_seed = on_new_seed
-        # keys of entries that the frontier refused; they may be under way all the same
-        self._refused: set[bytes] = set()
+    context: JobContext
+    options: CrawlOptions
+    state: CrawlState
+    discovery: Discovery
+    archive: ArchiveWriter
+    pages: Pages
+    on_new_seed: Callable[[NormalisedUrl], None]
+    # keys of entries that the frontier refused; they may be under way all the same
+    _refused: set[bytes] = field(default_factory=set, init=False)
 
     def assemble(self, visits: Sequence[Settlement | Postponed]) -> Batch:
         """Enter visits into the ledger and judge what they found. Nothing is written yet."""
@@ -85,11 +76,11 @@ class Committer:
                 batch.postponed.append(visit)
             else:
                 self._enter(visit, batch)
-        self._state.next_seq = self._discovery.next_seq
+        self.state.next_seq = self.discovery.next_seq
         return batch
 
     def _enter(self, settled: Settlement, batch: Batch) -> None:
-        ledger = self._state.ledger
+        ledger = self.state.ledger
         ledger.settle(settled.outcome, settled.reason)
         if settled.carried_over and settled.reason:
             ledger.note(CARRIED_OVER, settled.reason)
@@ -100,22 +91,22 @@ class Committer:
             ledger.note(OUT_OF_SCOPE, reason, links)
         for remark in settled.remarks:
             ledger.note(REMARKS, remark)
-        self._state.depth = max(self._state.depth, settled.entry.depth)
+        self.state.depth = max(self.state.depth, settled.entry.depth)
         batch.settled.append(settled)
         if settled.new_seed is not None:
             self._adopt(settled.new_seed)
-        if settled.links is not None and self._options.follows_links_at(settled.entry.depth):
-            self._discovery.follow(settled.entry, settled.links, batch.discovered)
+        if settled.links is not None and self.options.follows_links_at(settled.entry.depth):
+            self.discovery.follow(settled.entry, settled.links, batch.discovered)
         if settled.found:
-            self._discovery.meet(settled.found, batch.discovered)
+            self.discovery.meet(settled.found, batch.discovered)
 
     def _adopt(self, seed: NormalisedUrl) -> None:
-        scope, seeds = self._discovery.scope, self._state.more_seeds
+        scope, seeds = self.discovery.scope, self.state.more_seeds
         if scope.outside(seed) is None or len(seeds) >= MAX_MORE_SEEDS:
             return
         seeds.append(seed)
         scope.add_seed(seed)
-        self._on_new_seed(seed)
+        self.on_new_seed(seed)
 
     async def write(self, batch: Batch) -> None:
         """Archive first, then everything else in one transaction, in one round trip.
@@ -146,20 +137,20 @@ class Committer:
             await self._commit(*self._without(refused, batch, refs))
 
     async def _commit(self, batch: Batch, refs: Sequence[ArchiveRef | None]) -> None:
-        plan = self._pages.plan(batch.settled, refs)
-        async with self._context.commit() as connection:
+        plan = self.pages.plan(batch.settled, refs)
+        async with self.context.commit() as connection:
             await self._write_rows(connection, batch, refs)
             await self.write_state(connection)
-            await self._pages.write(connection, plan)
+            await self.pages.write(connection, plan)
 
     async def _write_archive(self, settled: Sequence[Settlement]) -> list[ArchiveRef | None]:
-        written = iter(await self._archive.write([s.frame for s in settled if s.frame]))
+        written = iter(await self.archive.write([s.frame for s in settled if s.frame]))
         return [next(written) if s.frame else None for s in settled]
 
     async def _write_rows(
         self, connection: Connection, batch: Batch, refs: Sequence[ArchiveRef | None]
     ) -> None:
-        job_id = self._context.lease.job_id
+        job_id = self.context.lease.job_id
         found = batch.discovered
         if batch.settled or found.excluded:
             settled = [*batch.settled, *found.excluded]
@@ -176,7 +167,7 @@ class Committer:
         if found.entries:
             await frontier_rows.insert_entries(connection, job_id, found.entries)
         lessons = {s.lesson.shape: s.lesson for s in batch.settled if s.lesson is not None}
-        if lessons and (source_id := self._context.job.source_id):
+        if lessons and (source_id := self.context.job.source_id):
             await render_store.upsert_lessons(connection, source_id, list(lessons.values()))
         await self._track_products(connection, batch.settled)
         if growth := growth_of(ref for ref in refs if ref is not None):
@@ -192,19 +183,19 @@ class Committer:
         if urls:
             from forager.tasks.tracking import FoundProduct, track_found  # not for every crawl
 
-            private = self._options.allow_private
+            private = self.options.allow_private
             await track_found(
                 connection,
                 [FoundProduct(url, allow_private=private) for url in urls],
-                f"job {self._context.lease.job_id}",
-                max_retries=self._context.settings.task_retries,
+                f"job {self.context.lease.job_id}",
+                max_retries=self.context.settings.task_retries,
             )
 
     async def write_state(self, connection: Connection) -> None:
         """The ledger and where the crawl stands; part of every commit."""
-        job_id = self._context.lease.job_id
-        await state_rows.update_state(connection, job_id, self._state.values())
-        percentage = self._state.ledger.percentage(self._options.page_limit)
+        job_id = self.context.lease.job_id
+        await state_rows.update_state(connection, job_id, self.state.values())
+        percentage = self.state.ledger.percentage(self.options.page_limit)
         await leases.update_progress(connection, job_id, percentage)
 
     async def _find_refused(
@@ -214,7 +205,7 @@ class Committer:
         archived = dict(zip(map(id, batch.settled), refs, strict=True))
         found = batch.discovered
         parts: list[_Part] = [*batch.settled, *found.excluded, *batch.postponed, *found.entries]
-        async with self._context.database.transaction() as connection:
+        async with self.context.database.transaction() as connection:
 
             async def attempt(some: Sequence[_Part]) -> None:
                 settled = [part for part in some if isinstance(part, Settlement)]
@@ -224,7 +215,7 @@ class Committer:
                 tried_refs = [archived.get(id(part)) for part in settled]
                 async with connection.transaction(force_rollback=True):
                     await self._write_rows(connection, tried, tried_refs)
-                    await self._pages.write(connection, self._pages.plan(settled, tried_refs))
+                    await self.pages.write(connection, self.pages.plan(settled, tried_refs))
 
             return await isolate_refused(parts, attempt)
 
@@ -256,17 +247,17 @@ class Committer:
         """Settle a URL as failed that the frontier refuses."""
         entry = part if isinstance(part, Entry) else part.entry
         self._refused.add(entry.key)
-        self._state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
+        self.state.ledger.settle(Outcome.FAILED, ErrorKind.VALIDATION)
         return failed(entry, ErrorKind.VALIDATION, words)
 
     def _failed(self, settled: Settlement, words: str | None) -> Settlement:
         if words is None:
             return settled
-        self._state.ledger.resettle(
+        self.state.ledger.resettle(
             settled.outcome, Outcome.FAILED, settled.reason, ErrorKind.VALIDATION
         )
         if settled.carried_over and settled.reason:
-            self._state.ledger.note(CARRIED_OVER, settled.reason, -1)
+            self.state.ledger.note(CARRIED_OVER, settled.reason, -1)
         return failed(settled.entry, ErrorKind.VALIDATION, words, settled.http_status)
 
 

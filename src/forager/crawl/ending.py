@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
 
 from forager.crawl.batch import Committer
 from forager.crawl.extraction.rereading import Rereading
-from forager.crawl.frontier.loops import CANONICAL, CONTENT, REDIRECT, Pointer, resolve
+from forager.crawl.frontier.loops import CANONICAL, CONTENT, REDIRECT, resolve
 from forager.crawl.ledger import REMARKS, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Outcome
 from forager.crawl.store import ends as store
+from forager.db.database import Connection
 from forager.errors import GiveUp
 from forager.jobs.context import JobContext
+
+Row = TypeVar("Row")
 
 PAGES_PER_COMMIT = 50
 # URLs per query: no result takes long or is large
@@ -22,7 +27,7 @@ URLS_PER_LOOK = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _Promotion:
-    """The reason why a duplicate becomes a page after all."""
+    """Why duplicates for a reason become pages after all."""
 
     reason: str
     remark: str
@@ -37,103 +42,83 @@ _ORIGINAL_IS_NO_MORE = _Promotion(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Ending:
-    def __init__(
-        self,
-        context: JobContext,
-        options: CrawlOptions,
-        state: CrawlState,
-        committer: Committer,
-        rereading: Rereading,
-    ) -> None:
-        self._context = context
-        self._options = options
-        self._state = state
-        self._committer = committer
-        self._rereading = rereading
+    context: JobContext
+    options: CrawlOptions
+    state: CrawlState
+    committer: Committer
+    rereading: Rereading
 
     async def settle(self) -> None:
         """Duplicates of nothing become pages, and redirects in a loop failures."""
-        pages, loops = resolve(await self._pointers())
+        pages, loops = resolve(await self._in_ranges(store.select_pointers))
         if loops:
             await self._fail_loops(loops)
         await self._make_pages(pages, _CANONICAL_IS_NO_PAGE)
-        if self._rereading.pages.base_id is not None:
+        if self.rereading.pages.base_id is not None:
             await self._settle_copies()
 
     async def _settle_copies(self) -> None:
         """Copies of pages that were expected to stay as they were, and did not."""
         pages: dict[bytes, bytes] = {}
         others: dict[bytes, bytes] = {}
-        for key, content in await self._left_copies():
+        for key, content in await self._in_ranges(store.select_left_copies):
             page = pages.setdefault(content, key)
             if page != key:
                 others[key] = page
         await self._make_pages(list(pages.values()), _ORIGINAL_IS_NO_MORE)
         if others:
-            async with self._context.commit() as connection:
+            async with self.context.commit() as connection:
                 await store.repoint_copies(
-                    connection, self._context.lease.job_id, list(others), list(others.values())
+                    connection, self.context.lease.job_id, list(others), list(others.values())
                 )
 
-    async def _left_copies(self) -> list[tuple[bytes, bytes]]:
-        found: list[tuple[bytes, bytes]] = []
-        for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
-            found += await self._context.database.run(
-                store.select_left_copies, self._context.lease.job_id, first, last
-            )
-        return found
-
-    async def _pointers(self) -> list[Pointer]:
-        found: list[Pointer] = []
-        for first, last in store.key_ranges(self._state.ledger.discovered // URLS_PER_LOOK + 1):
-            found += await self._context.database.run(
-                store.select_pointers,
-                self._context.lease.job_id,
-                (REDIRECT, CANONICAL),
-                first,
-                last,
-            )
+    async def _in_ranges(
+        self, select: Callable[[Connection, UUID, bytes, bytes], Awaitable[list[Row]]]
+    ) -> list[Row]:
+        """All rows of a query that reads the URLs between two keys."""
+        found: list[Row] = []
+        for first, last in store.key_ranges(self.state.ledger.discovered // URLS_PER_LOOK + 1):
+            found += await self.context.database.run(select, self.context.lease.job_id, first, last)
         return found
 
     async def _fail_loops(self, keys: Sequence[bytes]) -> None:
         for _ in keys:
-            self._state.ledger.resettle(
-                Outcome.DUPLICATE, Outcome.FAILED, REDIRECT, "redirect_loop"
-            )
-        job_id = self._context.lease.job_id
-        async with self._context.commit() as connection:
+            self.state.ledger.resettle(Outcome.DUPLICATE, Outcome.FAILED, REDIRECT, "redirect_loop")
+        job_id = self.context.lease.job_id
+        async with self.context.commit() as connection:
             await store.fail_visited(
                 connection, job_id, keys, reason="redirect_loop", detail="redirects in a loop"
             )
-            await self._committer.write_state(connection)
+            await self.committer.write_state(connection)
 
     async def _make_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
-        if self._options.page_limit is not None:
-            keys = keys[: max(0, self._options.page_limit - self._state.ledger.listed)]
+        if self.options.page_limit is not None:
+            keys = keys[: max(0, self.options.page_limit - self.state.ledger.listed)]
         for start in range(0, len(keys), PAGES_PER_COMMIT):
             await self._commit_pages(keys[start : start + PAGES_PER_COMMIT], why)
 
     async def _commit_pages(self, keys: Sequence[bytes], why: _Promotion) -> None:
         """Read duplicates again from the archive, and commit them as pages."""
-        ledger, job_id = self._state.ledger, self._context.lease.job_id
-        plan = await self._rereading.plan(job_id, keys)
+        ledger, job_id = self.state.ledger, self.context.lease.job_id
+        plan = await self.rereading.plan(job_id, keys)
         for _ in keys:
             ledger.resettle(Outcome.DUPLICATE, Outcome.FETCHED, why.reason, None)
             ledger.note(REMARKS, why.remark)
-        async with self._context.commit() as connection:
+        async with self.context.commit() as connection:
             await store.make_pages(connection, job_id, keys, detail=why.detail)
-            await self._rereading.pages.write(connection, plan)
-            await self._committer.write_state(connection)
+            await self.rereading.pages.write(connection, plan)
+            await self.committer.write_state(connection)
 
     async def expect_a_page(self) -> None:
         """A crawl that got no page at all has failed, and its start says why."""
-        if self._state.ledger.pages:
+        if self.state.ledger.pages:
             return
-        reasons = await self._context.database.run(
-            store.select_first_troubles, self._context.lease.job_id
+        reasons = await self.context.database.run(
+            store.select_first_troubles, self.context.lease.job_id
         )
-        sitemaps = self._state.ledger.reasons.get(SITEMAPS)
+        sitemaps = self.state.ledger.reasons.get(SITEMAPS)
         if sitemaps:
             reasons += [f"sitemaps: {count} {what}" for what, count in sitemaps.items()]
         raise GiveUp("no page could be fetched: " + ("; ".join(reasons) or "nothing was found"))

@@ -14,14 +14,13 @@ from forager.crawl.extraction.rereading import BoilerplateLearner
 from forager.crawl.frontier.entry import Entry
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.frontier.window import Rests, Window
-from forager.crawl.ledger import CARRIED_OVER, CrawlState
+from forager.crawl.ledger import CARRIED_OVER
 from forager.crawl.options import CrawlOptions
 from forager.crawl.settlement import Postponed, Resting, Settlement, Visit
 from forager.crawl.store import frontier as store
 from forager.crawl.visitor import Visitor
 from forager.errors import ErrorKind
 from forager.fetch.budgets.waits import HostWait
-from forager.jobs.context import JobContext
 from forager.jobs.kinds import Completed, Outcome, Stopped, Waiting
 from forager.render import store as render_store
 from forager.render.store import Lesson
@@ -57,29 +56,28 @@ class Engine:
 
     def __init__(
         self,
-        context: JobContext,
-        options: CrawlOptions,
-        state: CrawlState,
-        *,
+        committer: Committer,
         window: Window,
         visitor: Visitor,
-        committer: Committer,
         ending: Ending,
         learner: BoilerplateLearner,
     ) -> None:
-        self._context = context
-        self._options = options
-        self._state = state
+        self._committer = committer
+        self._context = committer.context
+        self._options = options = committer.options
+        self._state = state = committer.state
         self._window = window
         self._visitor = visitor
-        self._committer = committer
         self._ending = ending
         self._learner = learner
+        self._page_limit = options.page_limit
         self._concurrency = _concurrency(options)
         self._has_one_host = len({urlsplit(url).netloc for url in options.urls}) == 1
         self._visits: set[asyncio.Task[Visit]] = set()
         self._failure: BaseException | None = None
         self._settled: list[Settlement | Postponed] = []
+        # bytes of these pages, which the ledger does not count yet
+        self._bytes_waiting = 0
         self._oldest = 0.0
         self._committing: asyncio.Task[None] | None = None
         self._committing_pages = 0
@@ -139,10 +137,10 @@ class Engine:
     # --- what comes next ------------------------------------------------------------------
 
     def _limit_reached(self) -> str | None:
-        options, ledger = self._options, self._state.ledger
-        if options.page_limit is not None and ledger.listed >= options.page_limit:
-            return "max pages" if options.page_limit == options.max_pages else "page quota"
-        fetched = ledger.bytes_fetched + self._bytes_waiting()
+        options, ledger, limit = self._options, self._state.ledger, self._page_limit
+        if limit is not None and ledger.listed >= limit:
+            return "max pages" if limit == options.max_pages else "page quota"
+        fetched = ledger.bytes_fetched + self._bytes_waiting
         if options.max_bytes is not None and fetched >= options.max_bytes:
             return "max bytes"
         if options.max_time is not None and self._state.seconds >= options.max_time:
@@ -157,10 +155,6 @@ class Engine:
         reasons = ledger.reasons.get(CARRIED_OVER, Counter())
         unreachable = self._has_one_host and reasons[ErrorKind.NETWORK] == ledger.carried_over
         return ledger.carried_over >= (SITE_IS_UNREACHABLE if unreachable else SITE_IS_DOWN)
-
-    def _bytes_waiting(self) -> int:
-        """Bytes of pages that the ledger does not count yet."""
-        return sum(_size(visit) for visit in self._settled)
 
     async def _read_frontier(self) -> None:
         await self._window.refill()
@@ -183,7 +177,7 @@ class Engine:
 
     def _room(self) -> int:
         """Visits that may still be started: what a kill would cost stays bounded by this."""
-        if self._bytes_waiting() >= BYTES_WAITING:
+        if self._bytes_waiting >= BYTES_WAITING:
             return 0
         taken = len(self._visits) + len(self._settled) + self._committing_pages
         # rendered pages have separate slots: they are slow, and must not delay others
@@ -198,7 +192,7 @@ class Engine:
 
     def _pages_wanted(self) -> int | None:
         """Pages up to the limit, or up to where the crawl pauses to learn from them."""
-        listed, limit = self._state.ledger.listed, self._options.page_limit
+        listed, limit = self._state.ledger.listed, self._page_limit
         missing = self._learner.pages_missing(listed)
         left = None if limit is None else limit - listed
         return min((each for each in (missing, left) if each is not None), default=None)
@@ -246,6 +240,7 @@ class Engine:
         if not self._settled:
             self._oldest = time.monotonic()
         self._settled.append(visit)
+        self._bytes_waiting += _size(visit)
 
     # --- commits ------------------------------------------------------------------------------
 
@@ -261,7 +256,7 @@ class Engine:
             self._start_commit()
 
     def _due(self) -> bool:
-        full = len(self._settled) >= BATCH_SIZE or self._bytes_waiting() >= BATCH_BYTES
+        full = len(self._settled) >= BATCH_SIZE or self._bytes_waiting >= BATCH_BYTES
         # with nothing left to launch, the crawl waits for the links of these pages
         starving = not self._visits or not len(self._window)
         return full or starving or time.monotonic() - self._oldest >= BATCH_SECONDS
@@ -270,6 +265,7 @@ class Engine:
         """Start a commit. Only writing awaits, so the frontier is not read in between."""
         size = self._batch_size()
         visits, self._settled = self._settled[:size], self._settled[size:]
+        self._bytes_waiting -= sum(map(_size, visits))
         self._oldest = time.monotonic()
         batch = self._committer.assemble(visits)
         # discovered URLs may be fetched at once: their commit can only come after this one

@@ -85,7 +85,7 @@ async def export_stream(
     if wanted.format is ExportFormat.MARKDOWN:
         parts = zip_parts(database, await job_export(database, job_id), progress)
     elif wanted.format is ExportFormat.WARC:
-        refs = _counted(_archived_responses(database, job_id, wanted.outcomes), progress)
+        refs = _archived_responses(database, job_id, wanted.outcomes, progress)
         parts = warc_parts(storage, refs, wanted.codec, {"isPartOf": str(job_id)}, report)
     else:
         columns = _COLUMNS | {"body": "string"} if wanted.body else _COLUMNS
@@ -130,7 +130,7 @@ def _settled_urls(
 
 
 async def _archived_responses(
-    database: Database, job_id: UUID, outcomes: Sequence[Outcome]
+    database: Database, job_id: UUID, outcomes: Sequence[Outcome], progress: Progress
 ) -> AsyncIterator[ArchiveRef]:
     """References to the archived responses of a job.
 
@@ -145,6 +145,7 @@ async def _archived_responses(
     async for page in batches(select, b"", lambda row: row[0], limit):
         for ref in sorted((ref for _, ref in page), key=lambda r: (r.segment, r.offset)):
             yield ref
+            progress(1)
 
 
 def _compare(job_id: UUID, expected: int, report: ExportReport) -> None:
@@ -191,14 +192,6 @@ async def _text_of(storage: Storage, settled: SettledUrl) -> str | None:
     if kind_of(response.body, settled.content_type, settled.url) is ContentKind.OTHER:
         return None
     return decode(response.body, settled.content_type).text
-
-
-async def _counted(
-    refs: AsyncIterator[ArchiveRef], progress: Progress
-) -> AsyncIterator[ArchiveRef]:
-    async for ref in refs:
-        yield ref
-        progress(1)
 
 
 _COLUMNS = {

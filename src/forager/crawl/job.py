@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from secrets import token_hex
 from uuid import UUID
 
-from forager import __version__
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
 from forager.archive.writer import ArchiveWriter
@@ -46,6 +44,7 @@ from forager.fetch.connector import PoolSize
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
+from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
 from forager.fetch.sender import Sender
@@ -56,27 +55,17 @@ from forager.secrets import Vault
 from forager.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class _Crawl:
-    """The parts of a crawl, put together."""
-
-    context: JobContext
-    options: CrawlOptions
-    state: CrawlState
-    discovery: Discovery
-    visitor: Visitor
-    committer: Committer
-    pages: Pages
-    ending: Ending
-    learner: BoilerplateLearner
-    seeding: Seeding
-    activity: Activity
-
-
 async def crawl(context: JobContext) -> Outcome:
     """Run a crawl from its last commit, and record the error that ends the run, if one does."""
     try:
-        return await _run(context)
+        if (busy := await adopt(context)) is not None:
+            return busy
+        async with AsyncExitStack() as stack:
+            parts = await _put_together(context, stack)
+            async with parts.activity.reported():
+                outcome = await parts.run()
+            await parts.activity.leave(outcome)
+            return outcome
     except (LeaseLost, DatabaseUnavailable, DiskFull):
         raise  # the run is resumed, or another one has taken over
     except Exception as error:
@@ -88,74 +77,77 @@ async def crawl(context: JobContext) -> Outcome:
         raise
 
 
-async def _run(context: JobContext) -> Outcome:
-    if (busy := await adopt(context)) is not None:
-        return busy
-    async with AsyncExitStack() as stack:
-        parts = await _put_together(context, stack)
-        async with parts.activity.reported():
-            outcome = await _crawl(context, parts)
-        await parts.activity.leave(outcome)
+@dataclass(frozen=True, slots=True)
+class _Crawl:
+    """The parts of a crawl, put together."""
+
+    committer: Committer
+    visitor: Visitor
+    ending: Ending
+    learner: BoilerplateLearner
+    seeding: Seeding
+    activity: Activity
+
+    async def run(self) -> Outcome:
+        state, stopping = self.committer.state, self.committer.context.stopping
+        await self._remember()
+        deferred = await self._seed()
+        if stopping.is_set():
+            return Stopped()
+        if deferred is not None and not state.ledger.discovered:
+            return deferred
+        outcome = await self._fetch()
+        if outcome is FINISHED and deferred is not None:
+            # the pages of hosts whose sitemaps had to wait are here: now or never
+            await self._seed(last=True)
+            outcome = await self._fetch()
+        if isinstance(outcome, Completed):
+            await self._complete()
+            return replace(outcome, finish=self.committer.pages.publish)
         return outcome
 
+    async def _remember(self) -> None:
+        """Load known URLs and fetched contents from the tables."""
+        committer = self.committer
+        if not (discovered := committer.state.ledger.discovered):
+            return
+        committer.discovery.reserve(discovered)
+        async for chunk in _known(committer.context.database, committer.context.lease.job_id):
+            for key, url, reason, content in chunk:
+                committer.discovery.remember(key, url, reason)
+                if content is not None:
+                    self.visitor.remember_content(content)
 
-async def _crawl(context: JobContext, parts: _Crawl) -> Outcome:
-    await _remember(parts)
-    deferred = await _seed(parts)
-    if context.stopping.is_set():
-        return Stopped()
-    if deferred is not None and not parts.state.ledger.discovered:
-        return deferred
-    outcome = await _fetch(parts)
-    if outcome is FINISHED and deferred is not None:
-        # the pages of hosts whose sitemaps had to wait are here: now or never
-        await _seed(parts, last=True)
-        outcome = await _fetch(parts)
-    if isinstance(outcome, Completed):
-        await _complete(parts)
-        return replace(outcome, finish=parts.pages.publish)
-    return outcome
+    async def _seed(self, *, last: bool = False) -> Waiting | None:
+        """Find the first URLs; a sitemap that hangs does not delay a stop."""
+        seeding = asyncio.ensure_future(self.seeding.run(last=last))
+        stopping = asyncio.ensure_future(self.committer.context.stopping.wait())
+        try:
+            await asyncio.wait({seeding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return seeding.result() if seeding.done() else None
+        finally:
+            stopping.cancel()
+            seeding.cancel()
+            await asyncio.gather(seeding, return_exceptions=True)
 
+    async def _fetch(self) -> Outcome:
+        context = self.committer.context
+        window = Window(context.database, context.lease.job_id)
+        engine = Engine(self.committer, window, self.visitor, self.ending, self.learner)
+        self.activity.idle_wait = engine.wait
+        return await engine.run()
 
-async def _complete(parts: _Crawl) -> None:
-    """Compute what needs all pages of the generation."""
-    near = await parts.pages.complete()
-    parts.state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
-    async with parts.context.commit() as connection:
-        await parts.committer.write_state(connection)
-
-
-async def _seed(parts: _Crawl, *, last: bool = False) -> Waiting | None:
-    """Find the first URLs; a sitemap that hangs does not delay a stop."""
-    seeding = asyncio.ensure_future(parts.seeding.run(last=last))
-    stopping = asyncio.ensure_future(parts.context.stopping.wait())
-    try:
-        await asyncio.wait({seeding, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return seeding.result() if seeding.done() else None
-    finally:
-        stopping.cancel()
-        seeding.cancel()
-        await asyncio.gather(seeding, return_exceptions=True)
-
-
-async def _fetch(parts: _Crawl) -> Outcome:
-    engine = Engine(
-        parts.context,
-        parts.options,
-        parts.state,
-        window=Window(parts.context.database, parts.context.lease.job_id),
-        visitor=parts.visitor,
-        committer=parts.committer,
-        ending=parts.ending,
-        learner=parts.learner,
-    )
-    parts.activity.idle_wait = engine.wait
-    return await engine.run()
+    async def _complete(self) -> None:
+        """Compute what needs all pages of the generation."""
+        near = await self.committer.pages.complete()
+        self.committer.state.ledger.note_total(REMARKS, NEAR_DUPLICATE, near)
+        async with self.committer.context.commit() as connection:
+            await self.committer.write_state(connection)
 
 
 async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     options = open_options(crawl_options(context.job.payload), Vault(context.settings))
-    agent = user_agent(options, context.settings)
+    agent = agent_header(context.settings, options.user_agent)
     state = await _load_state(context)
     more_seeds = tuple(NormalisedUrl(url) for url in state.more_seeds)
     seeds = (*first_urls(options), *more_seeds)
@@ -197,26 +189,22 @@ async def _put_together(context: JobContext, stack: AsyncExitStack) -> _Crawl:
     rereading = Rereading(context.database, storage, pool, pages)
     committer = Committer(context, options, state, discovery, archive, pages, pool.add_seed)
     rendering = await open_rendering(context, stack, options, robots=robots, user_agent=agent)
-    return _Crawl(
+    visitor = Visitor(
         context,
-        options,
-        state,
-        discovery,
-        Visitor(
-            context,
-            judge,
-            sender=sender,
-            robots=robots,
-            pool=pool,
-            pages=pages,
-            rendering=rendering,
-            carry_over=CarryOver(pages, options, context.settings),
-        ),
-        committer,
+        judge,
+        sender,
+        robots,
+        pool,
         pages,
+        rendering,
+        CarryOver(pages, options, context.settings),
+    )
+    return _Crawl(
+        committer,
+        visitor,
         Ending(context, options, state, committer, rereading),
         BoilerplateLearner(context, storage, pool, writer),
-        Seeding(context, options, state, discovery, committer, robots=robots),
+        Seeding(context, options, state, discovery, committer, robots),
         Activity(context, state, budgets, robots),
     )
 
@@ -245,18 +233,6 @@ async def _load_state(context: JobContext) -> CrawlState:
     return CrawlState()
 
 
-async def _remember(parts: _Crawl) -> None:
-    """Load known URLs and fetched contents from the tables."""
-    if not parts.state.ledger.discovered:
-        return
-    parts.discovery.reserve(parts.state.ledger.discovered)
-    async for chunk in _known(parts.context.database, parts.context.lease.job_id):
-        for key, url, reason, content in chunk:
-            parts.discovery.remember(key, url, reason)
-            if content is not None:
-                parts.visitor.remember_content(content)
-
-
 async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited_rows.Known]]:
     """All known URLs of a crawl, in chunks, so that no connection is held for long."""
     key = b""
@@ -272,10 +248,6 @@ async def _known(database: Database, job_id: UUID) -> AsyncIterator[list[visited
         if not pending:
             break
         yield pending
-
-
-def user_agent(options: CrawlOptions, settings: Settings) -> str:
-    return (options.user_agent or settings.user_agent).replace("{version}", __version__)
 
 
 def client_options(options: CrawlOptions, agent: str) -> ClientOptions:
@@ -294,7 +266,7 @@ async def open_gate(
     database: Database, settings: Settings, options: CrawlOptions, *, ignore_robots: bool = False
 ) -> AsyncIterator[RobotsGate]:
     """Requests outside of a crawl, within the budgets of their hosts, and robots.txt."""
-    agent = user_agent(options, settings)
+    agent = agent_header(settings, options.user_agent)
     async with (
         Client(client_options(options, agent)) as client,
         Budgets(
@@ -324,14 +296,10 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
         # a handler may be called again under the same lease, and segments are never reopened
         owner=f"job-{job_id.hex}-{token_hex(4)}",
         lease=context.lease.number,
-        register=partial(_register_segment, context.database, job_id),
+        register=lambda name: context.database.run(archive_store.register_segment, name, job_id),
         info={"http-header-user-agent": agent},
         segment_limit=options.segment_bytes,
     )
-
-
-async def _register_segment(database: Database, job_id: UUID, name: str) -> None:
-    await database.run(archive_store.register_segment, name, job_id)
 
 
 # how long a job waits for the active job of its source
@@ -343,7 +311,10 @@ async def adopt(context: JobContext) -> Waiting | None:
     job = context.job
     if job.source_id is not None:
         return None
-    options = _options(job.payload)
+    try:
+        options = crawl_options(job.payload)
+    except InvalidInput as error:
+        raise GiveUp(f"the payload is not valid: {error.message}") from None
     source = default_source(options)
     payload = seal_options(options, Vault(context.settings)).model_dump(
         mode="json", exclude_defaults=True
@@ -352,10 +323,3 @@ async def adopt(context: JobContext) -> Waiting | None:
         return Waiting(BUSY_DELAY, f"source {source} has another active job")
     context.job = replace(job, source_id=source, payload=payload)
     return None
-
-
-def _options(payload: dict[str, object]) -> CrawlOptions:
-    try:
-        return crawl_options(payload)
-    except InvalidInput as error:
-        raise GiveUp(f"the payload is not valid: {error.message}") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from forager.crawl.extraction.pool import Extracted
-from forager.crawl.frontier.entry import Entry, Found, Via
+from forager.crawl.frontier.entry import Entry, Via, found_url
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.settlement import Outcome, Postponed, Settlement, Visit
@@ -30,12 +30,12 @@ LEAST_CONTENT = 100
 MAX_DETAIL = 500
 
 
+@dataclass(frozen=True, slots=True)
 class Judge:
     """Turns responses and failures into settlements. Decides; fetches and stores nothing."""
 
-    def __init__(self, options: CrawlOptions, scope: Scope) -> None:
-        self._options = options
-        self.scope = scope
+    options: CrawlOptions
+    scope: Scope
 
     # --- failures ----------------------------------------------------------------------------
 
@@ -48,13 +48,13 @@ class Judge:
         return failed(entry, reason, words, status, temporary=isinstance(error, Retry))
 
     def _retries(self, error: Retry) -> int:
-        retries: int = self._options.retries
+        retries: int = self.options.retries
         return max(retries, PATIENT_RETRIES) if _asks_for_patience(error) else retries
 
     def _retry_delay(self, entry: Entry, error: Retry) -> float:
         if isinstance(error, SlowDown) and error.retry_after is not None:
             return error.retry_after
-        delay: float = self._options.retry_delay * 2**entry.attempts
+        delay: float = self.options.retry_delay * 2**entry.attempts
         jitter = random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
         return min(RETRY_DELAY_MAX, delay) * jitter
 
@@ -111,10 +111,8 @@ class Judge:
                 duplicate_of=target,
                 http_status=status,
             )
-        found = Found(
-            target, key, Via.REDIRECT, entry.depth, entry.key,
-            redirects=(*entry.redirects, entry.key),
-        )  # fmt: skip
+        hops = (*entry.redirects, entry.key)
+        found = found_url(target, Via.REDIRECT, entry.depth, entry.key, redirects=hops)
         return Settlement(
             entry=entry,
             outcome=Outcome.DUPLICATE,
@@ -174,7 +172,7 @@ class Judge:
         # one document stands behind all hash routes of a site: what it names is not about the route
         if "#" in entry.url:
             return None
-        if named is None or named == entry.url or not self._options.follows_links:
+        if named is None or named == entry.url or not self.options.follows_links:
             return None
         url = normalise(without_session(named))
         if isinstance(url, Refusal) or url == entry.url:
@@ -184,7 +182,7 @@ class Judge:
     @property
     def compares_content(self) -> bool:
         """URLs that were requested by name are all fetched."""
-        return self._options.strategy in (Strategy.SITE, Strategy.SITEMAP, Strategy.LLMS)
+        return self.options.strategy in (Strategy.SITE, Strategy.SITEMAP, Strategy.LLMS)
 
 
 def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
@@ -200,7 +198,7 @@ def as_duplicate(settled: Settlement, reason: str, of: str) -> Settlement:
 
 def with_canonical(settled: Settlement, canonical: NormalisedUrl) -> Settlement:
     entry = settled.entry
-    found = Found(canonical, url_key(canonical), Via.CANONICAL, entry.depth, entry.key)
+    found = found_url(canonical, Via.CANONICAL, entry.depth, entry.key)
     return replace(as_duplicate(settled, "canonical", canonical), found=[*settled.found, found])
 
 

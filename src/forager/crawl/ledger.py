@@ -153,9 +153,9 @@ class CrawlState:
         return {
             "discovered": ledger.discovered,
             **{outcome.value: ledger.settled[outcome] for outcome in Outcome},
-            "pending": ledger.pending,
-            "processed": ledger.processed,
-            "depth": self.depth,
+            "total_pending": ledger.pending,
+            "total_processed": ledger.processed,
+            "current_depth": self.depth,
             "reasons": ledger.reasons,
             "bytes_fetched": ledger.bytes_fetched,
             "seconds": self.seconds,

@@ -17,7 +17,6 @@ from forager.db.shared_query import SharedQuery
 from forager.documents.page import NewPage, Plan, PreviousPage
 from forager.documents.writer import GenerationWriter
 from forager.extract.keys import url_key
-from forager.extract.urls import NormalisedUrl
 from forager.settings import Settings
 
 MAX_LINKS_BYTES = 256 * 2**20
@@ -33,8 +32,9 @@ class Pages:
     def __init__(self, writer: GenerationWriter | None, scope: Scope) -> None:
         self._writer = writer
         self._scope = scope
-        self._previous: SharedQuery[bytes, PreviousPage] = SharedQuery(self._find_previous)
-        self._links: SharedQuery[bytes, bytes] = SharedQuery(self._find_links)
+        if writer is not None:
+            self._previous = SharedQuery(writer.previous)
+            self._links = SharedQuery(writer.links_of)
         # link sets that were followed lately, and from which depth: neighbors often share theirs
         self._followed: dict[bytes, int] = {}
 
@@ -51,14 +51,6 @@ class Pages:
             return None
         return await self._previous.find(key)
 
-    async def _find_previous(self, keys: Sequence[bytes]) -> dict[bytes, PreviousPage]:
-        assert self._writer is not None
-        return await self._writer.previous(keys)
-
-    async def _find_links(self, link_sets: Sequence[bytes]) -> dict[bytes, bytes]:
-        assert self._writer is not None
-        return await self._writer.links_of(link_sets)
-
     async def links_before(self, page: PreviousPage, depth: int) -> PageLinks:
         """The links of a page that was not read now: after a 304 or a failure there is no body."""
         # from a greater depth they may have led too deep
@@ -73,14 +65,12 @@ class Pages:
         text = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_LINKS_BYTES)
         # the scope may be another one than when they were found
         follow, nofollow = (
-            [url for url in urls if self._is_ours(url)] for urls in links_from_text(text.decode())
+            [url for url in urls if self._scope.outside(url) is None]
+            for urls in links_from_text(text.decode())
         )
         urls = [*follow, *nofollow]
         keys = b"".join(url_key(url) for url in urls)
         return PageLinks("\n".join(urls).encode(), keys, len(follow))
-
-    def _is_ours(self, url: str) -> bool:
-        return self._scope.outside(NormalisedUrl(url)) is None
 
     # --- what goes in ------------------------------------------------------------------------
 

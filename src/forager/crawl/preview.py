@@ -11,23 +11,21 @@ from forager.crawl.extraction.pool import ExtractionPool
 from forager.crawl.frontier.entry import Via
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.frontier.seeding import (
-    any_hop,
     fetch_sitemap,
     first_urls,
     scope_of,
     sitemap_urls,
 )
-from forager.crawl.job import open_gate, user_agent
+from forager.crawl.job import open_gate
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap
 from forager.db.database import Database
 from forager.errors import ErrorKind, ForagerError, GiveUp
 from forager.extract.urls import NormalisedUrl
-from forager.fetch.failure import classify_status
-from forager.fetch.response import Request
+from forager.fetch.response import Request, agent_header
 from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import follow
+from forager.fetch.sender import fetch_page
 from forager.processes.sandbox import SandboxLimits
 from forager.settings import Settings
 
@@ -148,14 +146,11 @@ class _Beginning:
             SandboxLimits.of_pages(self.settings),
             seeds=tuple(first_urls(options)),
             scope=options.scope,
-            agent=product_token(user_agent(options, self.settings)),
+            agent=product_token(agent_header(self.settings, options.user_agent)),
             documents=False,
         )
         try:
-            followed = await follow(self.gate, Request(url), any_hop)
-            response = followed.response
-            if (failure := classify_status(response.status, response.headers)) is not None:
-                raise failure
+            response = await fetch_page(self.gate, Request(url))
             async with pool:
                 links = (await pool.extract(response, archive=False)).links
         except ForagerError as error:

@@ -28,7 +28,7 @@ from forager.render.lessons import Lessons
 from forager.render.limits import RenderLimits
 from forager.render.records import pack_page, read_static, rendered_response
 from forager.render.renderer import RenderedPage, Renderer
-from forager.render.resources import ResourceLoader, robots_check
+from forager.render.resources import ResourceLoader
 from forager.render.store import Lesson
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
@@ -229,7 +229,7 @@ async def open_rendering(
     limits = RenderLimits.of(settings)
     renderer = Renderer(browser.path, limits, user_agent=user_agent)
     await stack.enter_async_context(renderer)
-    loader = ResourceLoader.of(robots, robots_check(robots), limits)
+    loader = ResourceLoader.of(robots, robots.check, limits)
     return make((renderer, loader))
 
 

@@ -119,12 +119,9 @@ class CrawlReport:
 
 async def crawl_report(database: Database, queue: Queue, job_id: UUID) -> CrawlReport:
     """The report of a crawl, whatever its state; all zeros before its first commit."""
-    job = await queue.get(job_id)
-    async with database.connection() as connection:
-        row = await store.select_state(connection, job_id)
-        built = await generations.select_generations_of_jobs(connection, [job_id])
-        awaited = await workers_awaited(connection, [job])
-    return _report(job, row, built.get(job_id), awaited.get(job_id, ""))
+    found = await crawl_reports(database, [job_id])
+    # a job that does not exist is reported by the queue
+    return found.get(job_id) or _report(await queue.get(job_id), None, None, "")
 
 
 async def crawl_reports(database: Database, job_ids: Sequence[UUID]) -> dict[UUID, CrawlReport]:

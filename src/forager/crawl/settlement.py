@@ -12,7 +12,7 @@ from uuid import UUID
 # commands that list outcomes import this module, and should start quickly
 if TYPE_CHECKING:
     from forager.archive.segment import ArchiveRef
-    from forager.crawl.frontier.entry import Entry, Found, PageLinks
+    from forager.crawl.frontier.entry import Entry, PageLinks
     from forager.documents.page import IndexedDocument, PreviousPage
     from forager.extract.urls import NormalisedUrl
     from forager.render.store import Lesson
@@ -74,7 +74,7 @@ class Settlement:
     previous: PreviousPage | None = None
     links: PageLinks | None = None
     # the target of a redirect, or the canonical URL
-    found: Sequence[Found] = ()
+    found: Sequence[Entry] = ()
     # the target of a redirected seed outside the scope, which is widened by it
     new_seed: NormalisedUrl | None = None
     out_of_scope: Mapping[str, int] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from mmap import mmap
 from typing import TypeGuard
 
@@ -37,30 +37,49 @@ from forager.tracing import span
 NOT_MODIFIED = 304
 
 
+# Ten million contents make it wrong for about one in forty; memory is taken only as it fills.
+_BITS = 27
+_MASK = 2**_BITS - 1
+_PROBES = 4
+
+
+class ContentFilter:
+    """A Bloom filter over content hashes, which are random enough to be their own hashes."""
+
+    def __init__(self) -> None:
+        # a bytearray of this size would be written to, and so be taken, at once
+        self._bits = mmap(-1, 2**_BITS // 8)
+
+    def add(self, content_hash: bytes) -> None:
+        bits = self._bits
+        for place in _places(content_hash):
+            bits[place >> 3] |= 1 << (place & 7)
+
+    def __contains__(self, content_hash: bytes) -> bool:
+        bits = self._bits
+        return all(bits[place >> 3] >> (place & 7) & 1 for place in _places(content_hash))
+
+
+def _places(content_hash: bytes) -> Iterator[int]:
+    number = int.from_bytes(content_hash[:16], "big")
+    for _ in range(_PROBES):
+        yield number & _MASK
+        number >>= _BITS
+
+
+@dataclass(frozen=True, slots=True)
 class Visitor:
-    def __init__(
-        self,
-        context: JobContext,
-        judge: Judge,
-        *,
-        sender: Sender,
-        robots: RobotsGate,
-        pool: ExtractionPool,
-        pages: Pages,
-        rendering: Rendering,
-        carry_over: CarryOver,
-    ) -> None:
-        self._context = context
-        self._judge = judge
-        self._sender = sender
-        self._robots = robots
-        self._pool = pool
-        self._pages = pages
-        self.rendering = rendering
-        self._carry_over = carry_over
-        self._contents = ContentFilter()
-        # contents of pages that are not committed yet, and whose they are
-        self._fresh: dict[bytes, str] = {}
+    context: JobContext
+    judge: Judge
+    sender: Sender
+    robots: RobotsGate
+    pool: ExtractionPool
+    pages: Pages
+    rendering: Rendering
+    carry_over: CarryOver
+    _contents: ContentFilter = field(default_factory=ContentFilter, init=False)
+    # contents of pages that are not committed yet, and whose they are
+    _fresh: dict[bytes, str] = field(default_factory=dict, init=False)
 
     def remember_content(self, content_hash: bytes) -> None:
         self._contents.add(content_hash)
@@ -78,26 +97,26 @@ class Visitor:
             visit = await self._visit(entry)
             if isinstance(visit, Settlement):
                 visit = await self._carried_over(visit)
-                page.set({"outcome": visit.outcome, "reason": visit.reason or ""})
+                page.set_attributes({"outcome": visit.outcome, "reason": visit.reason or ""})
             return visit
 
     async def _visit(self, entry: Entry) -> Visit:
         try:
-            verdict = await self._robots.verdict(entry.url)
+            verdict = await self.robots.verdict(entry.url)
             if verdict.trouble is not None:
-                return self._judge.failure(entry, verdict.trouble)
+                return self.judge.failure(entry, verdict.trouble)
             if verdict.deferred_for is not None:
                 return Resting(entry, verdict.deferred_for, verdict.reason)
             if not verdict.allowed:
                 return excluded(entry, "robots", verdict.reason)
-            previous = await self._pages.previous(entry.key)
+            previous = await self.pages.previous(entry.key)
             response = await self._fetch(entry, previous)
             if response.status == NOT_MODIFIED and _has_validators(previous):
                 static = await self._static_before(entry, previous)
                 if static is None:
                     return await self._unchanged(entry, response, previous)
                 response = static
-            settled = self._judge.status(entry, response)
+            settled = self.judge.status(entry, response)
             return settled or await self._read(entry, response, previous)
         except HostResting as rest:
             return Resting(entry, rest.seconds, rest.reason)
@@ -106,18 +125,18 @@ class Visitor:
         except DomainInactive as error:
             return excluded(entry, "domain_inactive", error.message)
         except WorkFailed as error:
-            return self._judge.failure(entry, error)
+            return self.judge.failure(entry, error)
 
     async def _carried_over(self, visit: Settlement) -> Settlement:
-        settled = await self._carry_over.apply(visit)
+        settled = await self.carry_over.apply(visit)
         if settled.carried_over and settled.content_hash is not None:
             self._remember(settled.content_hash, settled.entry.url)
         return settled
 
     async def _fetch(self, entry: Entry, previous: PreviousPage | None) -> Response:
-        delay = await self._robots.crawl_delay(entry.url)
+        delay = await self.robots.crawl_delay(entry.url)
         with span("fetch"):
-            return await self._sender.send(_request(entry, previous), delay)
+            return await self.sender.send(_request(entry, previous), delay)
 
     async def _static_before(self, entry: Entry, previous: PreviousPage) -> Response | None:
         """The response to render for a page that returns 304; None if it is unchanged."""
@@ -140,23 +159,23 @@ class Visitor:
             content_hash=previous.content_hash,
             etag=previous.etag,
             last_modified=previous.last_modified,
-            links=await self._pages.links_before(previous, entry.depth),
+            links=await self.pages.links_before(previous, entry.depth),
             previous=previous,
         )
 
     async def _read(self, entry: Entry, response: Response, previous: PreviousPage | None) -> Visit:
         with span("extract"):
-            facts = await self._pool.extract(response)
+            facts = await self.pool.extract(response)
         reason = self.rendering.reason(entry.url, response, facts)
         if reason is None:
-            return await self._settle(self._judge.page(entry, response, facts), facts, previous)
+            return await self._settle(self.judge.page(entry, response, facts), facts, previous)
         if (words := self.rendering.check_browser(response.url, reason)) is not None:
-            settled = replace(self._judge.page(entry, response, facts), rendering=words)
+            settled = replace(self.judge.page(entry, response, facts), rendering=words)
             return await self._settle(settled, facts, previous)
-        rendered = await self.rendering.render(entry.url, response, facts, reason, self._pool)
+        rendered = await self.rendering.render(entry.url, response, facts, reason, self.pool)
         if rendered.facts is None:
             return replace(self._led_elsewhere(entry, response, rendered), rendered_for=reason)
-        settled = self._judge.page(entry, rendered.response, rendered.facts)
+        settled = self.judge.page(entry, rendered.response, rendered.facts)
         settled = replace(
             settled,
             frame=rendered.frame,
@@ -175,7 +194,7 @@ class Visitor:
         if isinstance(target, Refusal):
             words = f"a script leads to {rendered.page.moved!r}, which is not a page"
             return failed(entry, "bad_redirect", words, response.status)
-        settled = self._judge.moved(entry, target, response.status)
+        settled = self.judge.moved(entry, target, response.status)
         return replace(settled, rendering=rendered.words, lesson=rendered.lesson)
 
     async def _settle(
@@ -189,7 +208,7 @@ class Visitor:
     async def _as_duplicate(
         self, settled: Settlement, facts: Extracted, previous: PreviousPage | None
     ) -> Settlement | None:
-        canonical = self._judge.canonical_of(settled.entry, facts)
+        canonical = self.judge.canonical_of(settled.entry, facts)
         if canonical is not None and await self._can_stand_for_others(url_key(canonical)):
             return with_canonical(settled, canonical)
         content = settled.content_hash
@@ -201,12 +220,12 @@ class Visitor:
         return None if known is None else as_duplicate(settled, CONTENT, known)
 
     def _is_compared(self, facts: Extracted) -> bool:
-        return self._judge.compares_content and facts.text_length >= LEAST_CONTENT
+        return self.judge.compares_content and facts.text_length >= LEAST_CONTENT
 
     async def _can_stand_for_others(self, key: bytes) -> bool:
         """Whether a URL is not itself a duplicate, excluded or failed."""
-        job_id = self._context.lease.job_id
-        return await self._context.database.run(store.settled_as_page, job_id, key) is not False
+        job_id = self.context.lease.job_id
+        return await self.context.database.run(store.settled_as_page, job_id, key) is not False
 
     async def _known_content(self, content: bytes) -> str | None:
         """The page of this crawl that says the same."""
@@ -214,19 +233,19 @@ class Visitor:
             return None
         if content in self._fresh:
             return self._fresh[content]
-        job_id = self._context.lease.job_id
-        return await self._context.database.run(store.select_url_of_content, job_id, content)
+        job_id = self.context.lease.job_id
+        return await self.context.database.run(store.select_url_of_content, job_id, content)
 
     async def _expected_content(self, content: bytes) -> str | None:
         """The page that said the same when it was crawled before, and is about to be visited.
 
         Otherwise chance would decide in each crawl which of two is the page.
         """
-        base_id = self._pages.base_id
+        base_id = self.pages.base_id
         if base_id is None:
             return None
-        job_id = self._context.lease.job_id
-        return await self._context.database.run(store.select_expected_url, job_id, base_id, content)
+        job_id = self.context.lease.job_id
+        return await self.context.database.run(store.select_expected_url, job_id, base_id, content)
 
     def _as_page(self, settled: Settlement, previous: PreviousPage | None) -> Settlement:
         if settled.content_hash is not None:
@@ -257,33 +276,3 @@ def _request(entry: Entry, previous: PreviousPage | None) -> Request:
         last_modified=previous.last_modified if previous else None,
         is_retry=entry.attempts > 0,
     )
-
-
-# Ten million contents make it wrong for about one in forty; memory is taken only as it fills.
-_BITS = 27
-_MASK = 2**_BITS - 1
-_PROBES = 4
-
-
-class ContentFilter:
-    """A Bloom filter over content hashes, which are random enough to be their own hashes."""
-
-    def __init__(self) -> None:
-        # a bytearray of this size would be written to, and so be taken, at once
-        self._bits = mmap(-1, 2**_BITS // 8)
-
-    def add(self, content_hash: bytes) -> None:
-        bits = self._bits
-        for place in _places(content_hash):
-            bits[place >> 3] |= 1 << (place & 7)
-
-    def __contains__(self, content_hash: bytes) -> bool:
-        bits = self._bits
-        return all(bits[place >> 3] >> (place & 7) & 1 for place in _places(content_hash))
-
-
-def _places(content_hash: bytes) -> Iterator[int]:
-    number = int.from_bytes(content_hash[:16], "big")
-    for _ in range(_PROBES):
-        yield number & _MASK
-        number >>= _BITS

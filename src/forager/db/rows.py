@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import struct
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
+import psycopg
 from psycopg import AsyncCursor
 from psycopg.abc import Params, QueryNoTemplate
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from psycopg.rows import class_row, scalar_row
 
 from forager.db.pool import Connection
@@ -68,33 +73,78 @@ class RowArrays:
     """Objects as the rows of one statement: an array for each column, read by `unnest`.
 
     Columns are declared once, with their types: `{rows}` in a statement is a relation `alias` with
-    these columns, and `rows.values(objects)` are its parameters. Arrays of `binary` columns are
-    sent in the binary format, which is faster for long texts but has no NULL.
+    these columns, and `rows.values(objects)` are its parameters.
     """
 
-    def __init__(self, alias: str, *, binary: Collection[str] = (), **types: str) -> None:
-        self._names = list(types)
-        arrays = (
-            f"%({name}){'b' if name in binary else 's'}::{kind}[]" for name, kind in types.items()
-        )
+    def __init__(self, alias: str, **types: str) -> None:
+        self._types = types
         self.columns = ", ".join(types)
-        self.unnest = f"unnest({', '.join(arrays)})"
+        self.unnest = f"unnest({', '.join(f'%({name})s::{types[name]}[]' for name in types)})"
         self._relation = f"{self.unnest} AS {alias} ({self.columns})"
 
     def __str__(self) -> str:
         return self._relation
 
-    def values(self, rows: Iterable[Any], **given: str | list[Any]) -> dict[str, list[Any]]:
+    def values(self, rows: Iterable[Any], **given: str | list[Any]) -> dict[str, Any]:
         """The arrays by column: of the attributes with these names, unless another is `given`.
 
         A given text is the path of an attribute; a given list is the array itself.
         """
         rows = list(rows)
-        return {name: _array(given.get(name, name), rows) for name in self._names}
+        return {
+            name: encode_array(kind, _array(given.get(name, name), rows))
+            for name, kind in self._types.items()
+        }
 
 
 def _array(values: str | list[Any], rows: list[Any]) -> list[Any]:
     return list(map(attrgetter(values), rows)) if isinstance(values, str) else values
+
+
+class EncodedArray(bytes):
+    """An array in the binary format of PostgreSQL, whose statement casts it to its type."""
+
+
+class _ArrayDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: EncodedArray) -> EncodedArray:
+        return obj
+
+
+psycopg.adapters.register_dumper(EncodedArray, _ArrayDumper)
+
+# dimensions, whether there may be NULLs, the type of the elements, their number, the first index
+_HEADER = struct.Struct("!iiIii").pack
+_LENGTH = struct.Struct("!i").pack
+_NULL = _LENGTH(-1)
+# by type: its number, and an element with its length
+_ELEMENTS: dict[str, tuple[int, Callable[[Any], bytes]]] = {
+    "text": (25, lambda text: _with_length(text.encode())),
+    "bytea": (17, lambda data: _with_length(data)),
+    "uuid": (2950, lambda uuid: _with_length(uuid.bytes)),
+    "boolean": (16, partial(struct.Struct("!i?").pack, 1)),
+    "smallint": (21, partial(struct.Struct("!ih").pack, 2)),
+    "int": (23, partial(struct.Struct("!ii").pack, 4)),
+    "bigint": (20, partial(struct.Struct("!iq").pack, 8)),
+    "float8": (701, partial(struct.Struct("!id").pack, 8)),
+}
+
+
+def _with_length(data: bytes) -> bytes:
+    return _LENGTH(len(data)) + data
+
+
+def encode_array(kind: str, values: list[Any]) -> EncodedArray | list[Any]:
+    """Encode an array of a common type; psycopg takes ten times as long, and encodes the others."""
+    if kind not in _ELEMENTS:
+        return values
+    number, encode = _ELEMENTS[kind]
+    try:
+        elements = [_NULL if value is None else encode(value) for value in values]
+    except struct.error as error:
+        raise psycopg.DataError(f"not a value of the type {kind}: {error}") from None
+    return EncodedArray(b"".join((_HEADER(1, 1, number, len(values), 1), *elements)))
 
 
 async def select_now(connection: Connection) -> datetime:

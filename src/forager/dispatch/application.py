@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as TookTooLong
@@ -24,7 +23,7 @@ from forager.dispatch.message import (
     checked_ids,
     routes_of,
 )
-from forager.logs import get_logger
+from forager.logs import ThrottledHandler, get_logger
 from forager.render.finding import find_browser
 from forager.settings import Settings
 from forager.tasks.causes import one_line
@@ -115,23 +114,15 @@ LOG_EVERY = 60.0
 LOGGERS = ("celery", "kombu", "amqp")
 
 
-class ThrottledHandler(logging.Handler):
-    """Logs each source line of Celery at most once per minute."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._logged: dict[tuple[str, int], float] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        place = (record.pathname, record.lineno)
-        now = time.monotonic()
-        if now - self._logged.get(place, -LOG_EVERY) >= LOG_EVERY:
-            self._logged[place] = now
-            log.warning("celery", message=one_line(record.getMessage()))
-
-
 def listen_to_celery() -> None:
-    handler = ThrottledHandler()
+    """Log each source line of Celery at most once per minute."""
+
+    def write(record: logging.LogRecord, _held_back: int) -> None:
+        log.warning("celery", message=one_line(record.getMessage()))
+
+    handler = ThrottledHandler(
+        write, kind=lambda record: f"{record.pathname}:{record.lineno}", every=LOG_EVERY
+    )
     for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [handler]

@@ -149,9 +149,11 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
         tag = node.tag
         if tag in ("a", "area"):
             attributes = node.attributes
-            add_href(found.hrefs, attributes["href"], attributes.get("rel"))
+            # links of SVG images, which the selector finds too
+            href = attributes.get("href") or attributes.get("xlink:href")
+            add_href(found.hrefs, href, attributes.get("rel"))
         elif tag in ("iframe", "frame"):
-            add_href(found.hrefs, node.attributes["src"])
+            add_href(found.hrefs, node.attributes.get("src"))
         else:
             _collect_rare(found, tag or "", node)
     return found
@@ -168,7 +170,7 @@ def _collect_rare(found: Elements, tag: str, node: LexborNode) -> None:
             found.title = node
     elif tag == "base":
         if found.base is None:
-            found.base = node.attributes["href"]
+            found.base = node.attributes.get("href")
     elif tag == "h1":
         _keep(found.headings, node)
     elif tag == "noscript":
@@ -182,11 +184,11 @@ def _collect_rare(found: Elements, tag: str, node: LexborNode) -> None:
 def _collect_noframes(found: Elements, node: LexborNode) -> None:
     """Add the links for browsers without frames, which are text to the parser."""
     for link in LexborHTMLParser(node.text()).css("a[href]"):
-        add_href(found.hrefs, link.attributes["href"], link.attributes.get("rel"))
+        add_href(found.hrefs, link.attributes.get("href"), link.attributes.get("rel"))
 
 
 def _collect_link(found: Elements, attributes: Attributes) -> None:
-    href = attributes["href"]
+    href = attributes.get("href")
     if href and "canonical" in (attributes.get("rel") or "").lower().split():
         _keep(found.canonicals, href)
     elif is_page_link(attributes):

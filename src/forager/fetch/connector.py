@@ -176,7 +176,7 @@ class SocksConnector(GuardedConnector):
         port: int,
         traces: Sequence[Trace] | None = None,  # noqa: ARG002 - part of the signature
     ) -> list[ResolveResult]:
-        return [unresolved(host, port)]
+        return [_result(host, host, port, socket.AF_UNSPEC)]  # the proxy resolves the name
 
     async def _wrap_create_connection(
         self,
@@ -273,11 +273,6 @@ class GuardedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """The client closes the resolver."""
-
-
-def unresolved(host: str, port: int) -> ResolveResult:
-    """An unresolved name, for a proxy that resolves it."""
-    return _result(host, host, port, socket.AF_UNSPEC)
 
 
 def _result(host: str, address: str, port: int, family: socket.AddressFamily) -> ResolveResult:

@@ -13,11 +13,9 @@ from typing import Self
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.ids import new_id
-from forager.errors import ErrorKind, GiveUp, SlowDown
+from forager.errors import ErrorKind, SlowDown
 from forager.extract.hosts import host_of
-from forager.extract.urls import Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.budgets.slots import HostResting
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
 from forager.fetch.failure import classify_status
@@ -25,7 +23,7 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.service import ProxyPool, proxy_guard
 from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsGate
-from forager.fetch.sender import Sender, follow
+from forager.fetch.sender import Sender, follow, page_url
 from forager.secrets import Vault
 from forager.settings import Settings
 
@@ -152,7 +150,7 @@ class PageFetch:
     async def fetch_page(self, request: Request) -> Response:
         """A page, or a 304 to a conditional request; raises WorkFailed for other responses."""
         await self.check(request.url)
-        response = (await follow(self, request, self.check)).response
+        response, _ = await follow(self, request, self.check)
         if is_challenge(response):
             words = f"the server answered {response.status} with a captcha or another challenge"
             raise SlowDown(words, kind=ErrorKind.BLOCKED)
@@ -163,18 +161,10 @@ class PageFetch:
 
     async def check(self, url: str) -> None:
         """Raise an error for a URL that is no page, or that robots.txt forbids."""
-        refusal = normalise(url)
-        if isinstance(refusal, Refusal):
-            raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)
+        page_url(url)
         self.url, self.status = url, None
         gate = await self.fetching.gate(self.domain, url)
-        verdict = await gate.verdict(url)
-        if verdict.trouble is not None:
-            raise verdict.trouble
-        if verdict.deferred_for is not None:
-            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
-        if not verdict.allowed:
-            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
+        await gate.check(url)
 
     async def fetch(self, request: Request) -> Response:
         """One hop, with the client that its host allows."""

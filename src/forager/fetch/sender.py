@@ -11,8 +11,10 @@ from ada_url import URL
 
 from forager.errors import ErrorKind, GiveUp, PerhapsProxy, Retry, RotateProxy, SlowDown
 from forager.extract.hosts import host_of
+from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
+from forager.fetch.failure import classify_status
 from forager.fetch.proxies.record import PickedProxy
 from forager.fetch.proxies.service import ProxyPool
 from forager.fetch.response import REDIRECTS, Request, Response
@@ -154,25 +156,42 @@ class Hop:
     status: int
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    response: Response
-    hops: tuple[Hop, ...]
+def page_url(url: str) -> NormalisedUrl:
+    """The normalized URL of a page; raises an error for any other URL."""
+    normalised = normalise(url)
+    if isinstance(normalised, Refusal):
+        message = f"{url[:200]} cannot be fetched: {normalised.value}"
+        raise GiveUp(message, kind=ErrorKind.VALIDATION)
+    return normalised
+
+
+async def any_hop(_: str) -> None:
+    """Allow redirects to anywhere; the guard checks every address."""
 
 
 async def follow(
-    client: Fetcher, request: Request, check_hop: CheckHop, max_hops: int = 10
-) -> Followed:
+    client: Fetcher, request: Request, check_hop: CheckHop = any_hop, max_hops: int = 10
+) -> tuple[Response, tuple[Hop, ...]]:
     """Fetch, following redirects; `check_hop` raises an error to refuse a target."""
     hops: list[Hop] = []
     while True:
         response = await client.fetch(request)
         if response.status not in REDIRECTS:
-            return Followed(response, tuple(hops))
+            return response, tuple(hops)
         hops.append(Hop(response.url, response.status))
         target = _target(response, hops, max_hops)
         await check_hop(target)
         request = _redirected(request, target)
+
+
+async def fetch_page(
+    client: Fetcher, request: Request, check_hop: CheckHop = any_hop, max_hops: int = 10
+) -> Response:
+    """The response behind all redirects; raises the failure that its status means."""
+    response, _ = await follow(client, request, check_hop, max_hops)
+    if (failure := classify_status(response.status, response.headers)) is not None:
+        raise failure
+    return response
 
 
 def _target(response: Response, hops: list[Hop], max_hops: int) -> str:

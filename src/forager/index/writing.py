@@ -42,7 +42,9 @@ class IndexWriter:
 
         async def write_part(part: list[int]) -> None:
             async with free:
-                outcome.add(await self._write_part(targets, part, version))
+                rows = await self._database.run(self._kind.select, part)
+                actions, payload = await asyncio.to_thread(self._serialize, rows, version)
+                outcome.add(await self._send(targets, actions, payload))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -51,13 +53,6 @@ class IndexWriter:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return outcome
-
-    async def _write_part(
-        self, targets: Sequence[str], part: list[int], version: Callable[[int], int]
-    ) -> Outcome:
-        rows = await self._database.run(self._kind.select, part)
-        actions, payload = await asyncio.to_thread(self._serialize, rows, version)
-        return await self._send(targets, actions, payload)
 
     async def delete(self, targets: Sequence[str], actions: Sequence[Action]) -> Outcome:
         return await self._send(targets, actions, payload_of(actions))

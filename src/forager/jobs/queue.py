@@ -90,16 +90,18 @@ class Queue:
         With `user_id`, only among the jobs of this owner.
         """
         if not may_be_job_id(text):
-            raise InvalidInput(
-                f"{text!r} is not a job id", hint=Hint("{} shows job ids.", action("jobs list"))
-            )
+            hint = Hint("{} shows job ids.", action("jobs list"))
+            raise InvalidInput(f"{text[:100]!r} is not a job id", hint=hint)
         digits = _digits_of(text)
         low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
         found = await self._database.run(reads.select_jobs_by_prefix, low, high, user_id)
         if not found:
-            raise _no_such_job(text)
+            raise no_such_job(text)
         if len(found) > 1:
-            raise InvalidInput(f"several jobs begin with {text}", hint="Give more of the id.")
+            listed = ", ".join(map(str, found))
+            raise InvalidInput(
+                f"several jobs begin with {text}: {listed}", hint="Give more of the id."
+            )
         return found[0]
 
     async def list_jobs(
@@ -319,7 +321,7 @@ async def _move_held(
 async def _existing(connection: Connection, job_id: UUID) -> Job:
     job = await reads.select_job(connection, job_id)
     if job is None:
-        raise _no_such_job(job_id)
+        raise no_such_job(job_id)
     return job
 
 
@@ -333,7 +335,7 @@ def _digits_of(text: str) -> str:
     return text.replace("-", "").lower()
 
 
-def _no_such_job(job_id: object) -> NotFound:
+def no_such_job(job_id: object) -> NotFound:
     return NotFound(f"there is no job {job_id}", hint=Hint("{} lists jobs.", action("jobs list")))
 
 

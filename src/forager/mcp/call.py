@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -42,7 +42,7 @@ class Call:
 
     @property
     def services(self) -> Services:
-        return self.host.services
+        return replace(self.host.services, caller=self.caller)
 
     async def report_progress(self, done: int, total: int, message: str) -> None:
         await self.context.session.report_progress(done, total, message)

@@ -216,7 +216,7 @@ class ForagerServer:
 
     async def _resource(self, call: Call, uri: str) -> str:
         host, slash, rest = uri.removeprefix(SCHEME).partition("/")
-        source = (await call.services.source_of(call.caller, unquote(host))).id
+        source = (await call.services.get_source(unquote(host))).id
         if not rest:
             pages = await list_documents(call.services.database, source, limit=LISTED)
             links = [f"- {_uri(source, page.path)} {page.title or ''}" for page in pages.items]

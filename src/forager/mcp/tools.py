@@ -12,9 +12,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from forager.access.caller import Scope
-from forager.api.services import only_own
 from forager.crawl.admission import start_crawl, start_refresh
-from forager.crawl.explain.explanation import explain
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import crawl_options
 from forager.crawl.report import CrawlReport, crawl_report
@@ -200,7 +198,7 @@ async def source_changes(
     max_tokens: MaxTokens = DEFAULT_TOKENS,
 ) -> str:
     """Show what changed in a source: pages added, removed and changed, sections as diffs."""
-    await call.services.source_of(call.caller, source)
+    await call.services.get_source(source)
     old = since_generation
     if since is not None and old is None:
         old = await _generation_at(call, source, since)
@@ -214,12 +212,7 @@ async def source_changes(
 
 async def explain_url(call: Call, url: Url, job_id: JobId | None = None) -> str:
     """Explain what the crawl did with a URL, why, and whether it would be fetched now."""
-    job = None if job_id is None else await _job(call, job_id)
-    services = call.services
-    found = await explain(
-        services.database, services.queue, url, job_id=job, user_id=call.caller.sees_only
-    )
-    return fenced(views.explanation_text(found))
+    return fenced(views.explanation_text(await call.services.explain(url, job_id)))
 
 
 # --- crawls ------------------------------------------------------------------------------------
@@ -252,7 +245,7 @@ async def crawl_site(
         options = crawl_options({"urls": [url], "include": include, "exclude": exclude, **payload})
         asked = await start_crawl(database, settings, call.caller, options, source=name)
     elif name is not None:
-        found = await call.services.source_of(call.caller, name)
+        found = await call.services.get_source(name)
         asked = await start_refresh(database, settings, call.caller, found)
     else:
         raise InvalidInput("there is nothing to crawl", hint="Give `url`, or `source` to refresh.")
@@ -265,11 +258,8 @@ async def crawl_site(
 
 async def job_status(call: Call, job_id: JobId, wait_seconds: Wait = 0) -> str:
     """Show how far a crawl is, and what it has published."""
-    return views.job_text(await _follow(call, await _job(call, job_id), wait_seconds))
-
-
-async def _job(call: Call, text: str) -> UUID:
-    return await call.services.queue.resolve(text, user_id=call.caller.sees_only)
+    job = await call.services.find_job(job_id)
+    return views.job_text(await _follow(call, job.id, wait_seconds))
 
 
 async def _follow(call: Call, job_id: UUID, seconds: int) -> CrawlReport:
@@ -277,7 +267,6 @@ async def _follow(call: Call, job_id: UUID, seconds: int) -> CrawlReport:
     deadline = time.monotonic() + seconds
     while True:
         report = await crawl_report(call.services.database, call.services.queue, job_id)
-        only_own(call.caller, report.job)
         ledger = report.ledger
         settled = ledger.discovered - ledger.pending
         message = f"{report.job.shown_status}: {ledger.pages} pages, {ledger.pending} pending"

@@ -29,24 +29,23 @@ REST = 50
 KEPT_LONGEST = 300.0
 
 JOB_STATES = ("pending", "processing", "paused", "completed", "failed", "cancelled")
-TASK_STATES = (
-    "pending",
-    "queued",
-    "crawling",
-    "downloaded",
-    "parsing",
-    "completed",
-    "failed",
-)
+TASK_STATES = ("pending", "queued", "crawling", "downloaded", "parsing", "completed", "failed")
 
 
-@dataclass(frozen=True, slots=True)
 class Gauge:
     """`always`: label values that are shown as zero where there is nothing."""
 
-    family: Family
-    statement: LiteralString
-    always: tuple[Labels, ...] = ()
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        statement: LiteralString,
+        labels: Labels = (),
+        always: tuple[Labels, ...] = (),
+    ) -> None:
+        self.family = Family(name, Kind.GAUGE, help, labels)
+        self.statement = statement
+        self.always = always
 
 
 @dataclass(slots=True)
@@ -99,100 +98,90 @@ def _values(gauge: Gauge, rows: store.Rows) -> dict[Key, float]:
     return values
 
 
-def _gauge(
-    name: str,
-    help: str,
-    statement: LiteralString,
-    labels: Labels = (),
-    always: tuple[Labels, ...] = (),
-) -> Gauge:
-    return Gauge(Family(name, Kind.GAUGE, help, labels), statement, always)
-
-
 def _each(*values: str) -> tuple[Labels, ...]:
     return tuple((value,) for value in values)
 
 
 GAUGES = (
-    _gauge("forager_jobs", "Jobs by state.", store.JOBS, ("state",), _each(*JOB_STATES)),
-    _gauge("forager_tasks", "Tasks by state.", store.TASKS, ("state",), _each(*TASK_STATES)),
-    _gauge(
+    Gauge("forager_jobs", "Jobs by state.", store.JOBS, ("state",), _each(*JOB_STATES)),
+    Gauge("forager_tasks", "Tasks by state.", store.TASKS, ("state",), _each(*TASK_STATES)),
+    Gauge(
         "forager_queue_oldest_seconds",
         "For how long the oldest job, task or message has waited that could have been begun.",
         store.OLDEST_WAITING,
         ("queue",),
         _each("jobs", "tasks", "webhooks", "dispatch", "index"),
     ),
-    _gauge(
+    Gauge(
         "forager_pending_urls",
         "URLs that running crawls still have to fetch.",
         store.PENDING_URLS,
     ),
-    _gauge(
+    Gauge(
         "forager_dead_letters",
         "Tasks that failed permanently and wait for a person.",
         store.DEAD_LETTERS,
         ("kind",),
     ),
-    _gauge(
+    Gauge(
         "forager_outbox_messages",
         "Messages that have not left yet.",
         store.UNSENT_MESSAGES,
         ("topic",),
         _each("webhooks", "crawl", "parse", "sections", "products"),
     ),
-    _gauge(
+    Gauge(
         "forager_webhooks",
         "Webhooks by how they do.",
         store.WEBHOOKS,
         ("state",),
         _each("active", "failing", "disabled"),
     ),
-    _gauge(
+    Gauge(
         "forager_proxies",
         "Proxies by how they do.",
         store.PROXIES,
         ("state",),
         _each("active", "failing", "disabled"),
     ),
-    _gauge(
+    Gauge(
         "forager_parser_degraded_domains",
         "Domains whose pages are parsed much worse than in the last seven days.",
         store.DEGRADED_DOMAINS,
     ),
-    _gauge(
+    Gauge(
         "forager_bypassed_parsers",
         "Parsers that workers bypass because they keep failing.",
         store.BYPASSED_PARSERS,
     ),
-    _gauge("forager_database_bytes", "Size of the database.", store.DATABASE_SIZE),
-    _gauge(
+    Gauge("forager_database_bytes", "Size of the database.", store.DATABASE_SIZE),
+    Gauge(
         "forager_database_connections",
         "Connections to the database's server, and how many it allows.",
         store.CONNECTIONS,
         ("what",),
     ),
-    _gauge("forager_archive_bytes", "Size of the archive's segments.", store.ARCHIVE_SIZE),
-    _gauge(
+    Gauge("forager_archive_bytes", "Size of the archive's segments.", store.ARCHIVE_SIZE),
+    Gauge(
         "forager_workers",
         "Workers by role, and whether their heartbeat is current.",
         store.WORKERS,
         ("role", "state"),
         tuple((role, state) for role in ("jobs", "tasks") for state in ("alive", "unreachable")),
     ),
-    _gauge(
+    Gauge(
         "forager_services",
         "Background services of running processes by name and state.",
         store.SERVICES,
         ("service", "state"),
     ),
-    _gauge(
+    Gauge(
         "forager_service_failures",
         "Failed runs in a row of a background service, in the process where it is worst.",
         store.SERVICE_FAILURES,
         ("service",),
     ),
-    _gauge(
+    Gauge(
         "forager_service_skipped",
         "Items that the last run of a background service skipped because they failed.",
         store.SERVICE_SKIPPED,

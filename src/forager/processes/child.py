@@ -69,12 +69,6 @@ class ChildProcess:
                 kill_descendants(self.pid)
                 self._kill_group()
 
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        with self._lock:
-            if not self._reaped:
-                os.kill(self.pid, signal.SIGTERM)
-
     def how_it_ended(self) -> str:
         code = self.exit_code or 0
         return f"was killed by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import orjson
 
-from forager.analytics.lake import SUFFIX, lake_folder, read_manifest, sync_folder
+from forager.analytics.lake import SUFFIX, lake_folder, read_manifest
 from forager.analytics.sync import sync
-from forager.archive.local import whole_file
+from forager.archive.local import sync_folder, whole_file
 from forager.archive.options import archive_options
 from forager.db.database import Connection, Database
 from forager.errors import ForagerError, InvalidInput

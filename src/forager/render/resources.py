@@ -7,13 +7,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from forager.errors import ErrorKind, GiveUp, Retry, WorkFailed
+from forager.errors import Retry, WorkFailed
 from forager.extract.hosts import host_name, host_of, parent_domains
-from forager.extract.urls import Refusal, normalise
-from forager.fetch.budgets.slots import HostResting
 from forager.fetch.failure import classify_status
 from forager.fetch.response import Limits, Method, Request, Response
-from forager.fetch.robots.gate import RobotsGate
 from forager.fetch.sender import CheckHop, Fetcher, follow
 from forager.render.browser import ResourceReply, ResourceRequest
 from forager.render.limits import RenderLimits
@@ -112,13 +109,7 @@ class ResourceLoader:
         account.requests += 1
         if (over := self._limit_reached(account)) is not None:
             return ResourceReply(refused=over, over=True)
-        refused = refusal(
-            request.url,
-            request.method,
-            request.type,
-            account.document.url,
-            pictures=account.pictures,
-        )
+        refused = refusal(request, account.document.url, pictures=account.pictures)
         if refused is not None:
             return _refuse(account, request, refused)
         cached = self.cache.get(request.url) if request.method == Method.GET else None
@@ -160,24 +151,8 @@ class ResourceLoader:
             body=request.body or None,
             limits=RESOURCE_LIMITS,
         )
-        followed = await follow(self.fetcher, sent, self.check)
-        return replace(followed.response, url=request.url)
-
-
-def robots_check(gate: RobotsGate) -> CheckHop:
-    """Refuses what robots.txt forbids, before it is requested; also each hop of a redirect."""
-
-    async def check(url: str) -> None:
-        normalised = normalise(url)
-        if isinstance(normalised, Refusal):
-            raise GiveUp(f"{url[:200]} cannot be fetched", kind=ErrorKind.VALIDATION)
-        verdict = await gate.verdict(normalised)
-        if verdict.deferred_for is not None:
-            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
-        if not verdict.allowed:
-            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
-
-    return check
+        response, _ = await follow(self.fetcher, sent, self.check)
+        return replace(response, url=request.url)
 
 
 def _note(
@@ -234,16 +209,17 @@ TRACKERS = frozenset(
 )
 
 
-def refusal(url: str, method: str, kind: str, page: str, *, pictures: bool) -> str | None:
+def refusal(request: ResourceRequest, page: str, *, pictures: bool) -> str | None:
     """Why a request of a page is not sent; None if it may be."""
-    if not url.startswith(("https://", "http://")):
+    if not request.url.startswith(("https://", "http://")):
         return "scheme"
-    if kind not in CONTENT_TYPES and not (pictures and kind in PICTURE_TYPES):
-        return kind
-    if method not in METHODS:
-        return f"method {method}"
-    name = host_name(host_of(url))
+    wanted = CONTENT_TYPES | PICTURE_TYPES if pictures else CONTENT_TYPES
+    if request.type not in wanted:
+        return request.type
+    if request.method not in METHODS:
+        return f"method {request.method}"
+    name, own = (host_name(host_of(url)) for url in (request.url, page))
     # a page of a company that tracks others is still a page
-    if name != host_name(host_of(page)) and not TRACKERS.isdisjoint((name, *parent_domains(name))):
+    if name != own and not TRACKERS.isdisjoint((name, *parent_domains(name))):
         return "tracker"
     return None

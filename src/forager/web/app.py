@@ -15,9 +15,10 @@ from starlette.routing import BaseRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from forager.api.limits import Slots
 from forager.api.problems import problem_response
 from forager.web.errors import error_page
-from forager.web.live import Streams
+from forager.web.live import MAX_STREAMS
 from forager.web.rendering import STATIC
 from forager.web.routes import (
     analytics,
@@ -62,7 +63,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 @contextmanager
 def dashboard(app: FastAPI) -> Iterator[None]:
     """Add the pages to the application of the API while it runs."""
-    app.state.streams = Streams()
+    app.state.streams = Slots(MAX_STREAMS, "the live update of other pages")
     app.state.demo = DemoSite()
     app.router.routes.extend(_routes())
     app.mount("/static", Assets(directory=STATIC), name="static")

@@ -73,22 +73,32 @@ def line_chart(
         _area(each.values, top, each.tone) + _line(each.values, top, HEIGHT, each.tone)
         for each in series
     )
-    return Markup(
-        '<figure class="chart"><div class="chart-y" aria-hidden="true">{y}</div>'
-        '<svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-        '{grid}{lines}{hover}</svg><div class="chart-x" aria-hidden="true">{x}</div>'
-        "{legend}</figure>"
-    ).format(
+    return figure(
+        "chart",
+        f"{label}: {_summary(series)}",
+        grid(1, HEIGHT // 2, HEIGHT - 1) + lines + _hover(series, names, unit),
         y=spans(short_number(top * share) for share in (1, 0.5, 0)),
         x=spans(ticks),
-        w=WIDTH,
-        h=HEIGHT,
-        label=f"{label}: {_summary(series)}",
-        grid=grid(1, HEIGHT // 2, HEIGHT - 1),
-        lines=lines,
-        hover=_hover(series, names, unit),
         legend=legend([(each.name, each.tone) for each in series]) if len(series) > 1 else "",
     )
+
+
+def figure(
+    kind: str,
+    label: str,
+    drawing: Markup,
+    *,
+    y: Markup,
+    x: Markup,
+    legend: str,
+    height: int = HEIGHT,
+) -> Markup:
+    """A drawing with labels at its left and below, and a legend."""
+    return Markup(
+        '<figure class="{kind}"><div class="chart-y" aria-hidden="true">{y}</div>'
+        '<svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        '{drawing}</svg><div class="chart-x" aria-hidden="true">{x}</div>{legend}</figure>'
+    ).format(kind=kind, label=label, drawing=drawing, y=y, x=x, legend=legend, w=WIDTH, h=height)
 
 
 def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
@@ -176,13 +186,16 @@ def grid(*levels: int) -> Markup:
 def _hover(series: Sequence[Series], names: Sequence[str], unit: str) -> Markup:
     """Invisible columns with a tooltip each."""
     width = WIDTH / max([1, len(names), *(len(each.values) for each in series)])
-    column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(
-            short(index * width), short(width), HEIGHT, _tooltip(series, index, name, unit)
-        )
+        column(index * width, short(width), HEIGHT, _tooltip(series, index, name, unit))
         for index, name in enumerate(names)
     )
+
+
+def column(x: float, width: str, height: int, title: str) -> Markup:
+    """An invisible column with a tooltip."""
+    shape = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
+    return shape.format(short(x), width, height, title)
 
 
 def _tooltip(series: Sequence[Series], index: int, name: str, unit: str) -> str:
@@ -234,10 +247,6 @@ def short(value: float) -> str:
 
 
 DRAWINGS: dict[str, Callable[..., Any]] = {
-    "sparkline": sparkline,
-    "trend_line": trend_line,
-    "line_chart": line_chart,
-    "stacked_bar": stacked_bar,
-    "mini_bar": mini_bar,
-    "share_bar": share_bar,
+    each.__name__: each
+    for each in (sparkline, trend_line, line_chart, stacked_bar, mini_bar, share_bar)
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +12,7 @@ from uuid import UUID
 
 from markupsafe import Markup, escape
 
-from forager.amounts import price_text
+from forager.amounts import price_text, size_in_words
 from forager.api.models import interval_text
 from forager.web.navigation import linked
 
@@ -42,7 +41,6 @@ NAMES = {
     "product_id": "product ID",
     "variant_id": "variant ID",
 }
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def number(value: float | None) -> str:
@@ -65,11 +63,7 @@ def short_number(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    if value is None:
-        return MISSING
-    power = min(int(math.log(value, 1000)), len(_UNITS) - 1) if value >= 1 else 0
-    amount = value / 1000**power
-    return f"{amount:.0f} {_UNITS[power]}" if power == 0 else f"{amount:.1f} {_UNITS[power]}"
+    return MISSING if value is None else size_in_words(round(value))
 
 
 def duration(seconds: float | None) -> str:
@@ -195,25 +189,12 @@ def job_tone(status: str) -> str:
     return JOB_TONES.get(status, "a")
 
 
+_BY_NAME: tuple[Callable[..., Any], ...] = (
+    number, short_number, size, duration, money, percent, change, moment, when, day, short_id,
+    words, sentence, actor, event_kind, job_event, counted, job_tone,
+)  # fmt: skip
 FILTERS: dict[str, Callable[..., Any]] = {
-    "number": number,
-    "short_number": short_number,
-    "size": size,
-    "duration": duration,
+    **{each.__name__: each for each in _BY_NAME},
     "interval": interval_text,
-    "money": money,
-    "percent": percent,
-    "change": change,
-    "moment": moment,
-    "when": when,
-    "day": day,
-    "short_id": short_id,
-    "words": words,
-    "sentence": sentence,
-    "actor": actor,
-    "event_kind": event_kind,
-    "job_event": job_event,
-    "counted": counted,
-    "job_tone": job_tone,
     "hint": linked,
 }

@@ -55,7 +55,7 @@ class JobView:
     moves: list[Move]
     events: list[JobEvent]
     failures: list[FailureGroup]
-    pace: Pace | None
+    throughput: Throughput | None
     options: list[tuple[str, str]]
     # of a running crawl: the URLs processed last, and the state of its hosts
     latest: list[SettledUrl]
@@ -81,39 +81,40 @@ class JobView:
             for outcome in Outcome
         ]
 
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """The lines and labels of the chart; its last intervals may be later than the crawl."""
+
+    pace: Pace
+
+    @property
+    def _intervals(self) -> int:
+        return max(FEWEST_INTERVALS, 4 * math.ceil(len(self.pace.settled) / 4))
+
     @property
     def series(self) -> list[Series]:
-        assert self.pace is not None
-        width = self.pace.width
         later = [None] * (self._intervals - len(self.pace.settled))
         lines = [Series("processed", [*self.pace.per_second, *later], "a")]
         if any(self.pace.failed):
-            failed = [count / width for count in self.pace.failed]
+            failed = [count / self.pace.width for count in self.pace.failed]
             lines.append(Series("failed", [*failed, *later], "d"))
         return lines
 
     @property
-    def _intervals(self) -> int:
-        """Intervals of the chart, of which the last ones may be later than the crawl."""
-        assert self.pace is not None
-        return max(FEWEST_INTERVALS, 4 * math.ceil(len(self.pace.settled) / 4))
-
-    @property
     def ticks(self) -> list[str]:
         """Times since the start at each quarter of the chart."""
-        assert self.pace is not None
         length = self.pace.width * self._intervals
         return ["start", *(duration(length * quarter / 4) for quarter in range(1, 5))]
 
     @property
     def names(self) -> list[str]:
-        assert self.pace is not None
         width = self.pace.width
         return [f"after {duration(place * width)}" for place in range(len(self.pace.settled))]
 
 
 async def load_job(visit: Visit, job: Job) -> JobView:
-    database, queue = visit.database, visit.here.queue
+    database, queue = visit.database, visit.queue
     report = await crawl_report(database, queue, job.id)
     details = await job_report(database, queue, job.id)
     return JobView(
@@ -122,7 +123,7 @@ async def load_job(visit: Visit, job: Job) -> JobView:
         moves=moves_of(report.job),
         events=details.last_events[::-1],
         failures=await _failures(visit, report),
-        pace=await _pace(visit, report.job),
+        throughput=await _throughput(visit, report.job),
         options=_options(report.job),
         latest=await _latest(visit, report),
         hosts=await _hosts(visit, report.job),
@@ -166,31 +167,26 @@ async def _hosts(visit: Visit, job: Job) -> list[Domain]:
     found = []
     for name in names:
         with suppress(NotFound):
-            found.append(await visit.here.domains.get(name))
+            found.append(await visit.domains.get(name))
     return found
 
 
-async def _pace(visit: Visit, job: Job) -> Pace | None:
+async def _throughput(visit: Visit, job: Job) -> Throughput | None:
     if job.started_at is None:
         return None
     since = job.started_at.timestamp()
-    until = job.completed_at.timestamp() if job.completed_at else time.time()
-
+    length = (job.completed_at.timestamp() if job.completed_at else time.time()) - since
     # whole seconds, because batches are committed about once in one
-    width = max(1, math.ceil((until - since) / MOST_INTERVALS))
-    intervals = max(1, math.ceil((until - since) / width))
+    width = max(1, math.ceil(length / MOST_INTERVALS))
+    intervals = max(1, math.ceil(length / width))
+    until = since + width * intervals
 
     async def read() -> Pace:
         return await pace_of(
-            visit.database,
-            [job.id],
-            since=since,
-            until=since + width * intervals,
-            intervals=intervals,
+            visit.database, [job.id], since=since, until=until, intervals=intervals
         )
 
-    found: Pace = await visit.here.cache.get(("pace", job.id), read)
-    return found
+    return Throughput(await visit.cache.get(("pace", job.id), read))
 
 
 def _options(job: Job) -> list[tuple[str, str]]:

@@ -9,61 +9,39 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import blake2b
 
 import orjson
 import psycopg
 
 from forager.access.caller import Forbidden, Unauthorised
-from forager.errors import DatabaseUnavailable, NotFound, NotYet
+from forager.errors import DatabaseUnavailable, NotFound
 from forager.logs import get_logger
-from forager.web.rendering import live_blocks
+from forager.web.rendering import Page, live_blocks
 from forager.web.visit import Visit
 
 log = get_logger("web")
 
 INTERVAL = 1.0
-MAX_STREAMS = 200
+MAX_STREAMS = 200  # of one process
 RETRY_MS = 2000
 
-Look = Callable[[], Awaitable[tuple[str, Mapping[str, object]]]]
 
-
-class Streams:
-    """The number of open streams of this process."""
-
-    def __init__(self) -> None:
-        self.open = 0
-
-    def check_room(self) -> None:
-        if self.open >= MAX_STREAMS:
-            raise NotYet("too many pages are open at once", retry_after=10)
-
-    @contextmanager
-    def one_more(self) -> Iterator[None]:
-        self.open += 1
-        try:
-            yield
-        finally:
-            self.open -= 1
-
-
-async def stream(visit: Visit, look: Look) -> AsyncIterator[bytes]:
+async def stream(visit: Visit, load: Callable[[], Awaitable[Page]]) -> AsyncIterator[bytes]:
     """Messages for the page's script: `part`, `look`, `trouble` and `gone`."""
     state = visit.request.app.state
     sent: dict[str, bytes] = {}
     shown: str | None = None
-    with state.streams.one_more():
+    with state.streams.taken():
         yield f"retry: {RETRY_MS}\n\n".encode()
         while not state.hub.closing:
             try:
                 await visit.check()
-                template, values = await look()
-                if shown not in (None, template):  # another page altogether: load it
+                page = await load()
+                if shown not in (None, page.template):  # another page altogether: load it
                     yield _message("gone", {})
                     return
-                shown, parts = template, live_blocks(visit, template, values)
+                shown, parts = page.template, live_blocks(visit, page)
             except (Unauthorised, Forbidden, NotFound):
                 yield _message("gone", {})
                 return

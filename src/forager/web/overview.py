@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from forager.access.caller import Scope
 from forager.crawl.report import CrawlReport, Pace, crawl_reports, failures_of, pace_of
 from forager.documents.sources import list_refused, list_sources
 from forager.jobs.history import QueueHistory, queue_history, recent_jobs
 from forager.jobs.job import StateCount
 from forager.jobs.lifecycle import ACTIVE, Status
-from forager.jobs.workers import list_workers
+from forager.jobs.workers import Worker, list_workers
 from forager.parsers.rates import degraded_domains
 from forager.services.report import list_service_processes
 from forager.tasks.activity import TaskActivity, TasksNow, task_activity, tasks_now
@@ -48,15 +47,6 @@ class Failures:
     @property
     def total(self) -> int:
         return self.urls + self.attempts
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlActivity:
-    """The work of crawls in the last hour or longer."""
-
-    history: QueueHistory
-    pace: Pace
-    errors: list[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,19 +98,22 @@ class Overview:
 
 async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
     """The overview for the caller; charts show the last `minutes`."""
-    here, owner = visit.here, visit.caller.sees_only
-    counts = await here.queue.counts(user_id=owner)
-    sources = await list_sources(here.database, user_id=owner, limit=1)
-    tasks = await tasks_now(here.database)
+    owner = visit.caller.sees_only
+    counts = await visit.queue.counts(user_id=owner)
+    sources = await list_sources(visit.database, user_id=owner, limit=1)
+    tasks = await tasks_now(visit.database)
     hour = await _last(visit, MINUTES)
+    workers = None
+    if visit.may_operate:
+        workers = await list_workers(visit.database, visit.settings)
     return Overview(
         counts=counts,
-        pending=await here.queue.pending_work(user_id=owner),
+        pending=await visit.queue.pending_work(user_id=owner),
         running=await _running(visit),
         tasks=tasks,
-        workers=await _workers(visit),
+        workers=None if workers is None else sum(each.is_reachable for each in workers),
         attention=[
-            *await attention(visit, counts),
+            *await attention(visit, counts, workers),
             *_held_tasks(visit, tasks, hour.tasks.total_waiting),
         ],
         has_sources=bool(sources.items),
@@ -130,7 +123,7 @@ async def load_overview(visit: Visit, minutes: int = MINUTES) -> Overview:
 
 
 async def _running(visit: Visit) -> list[CrawlReport]:
-    running = await visit.here.queue.list_jobs(
+    running = await visit.queue.list_jobs(
         statuses=[Status.PROCESSING], user_id=visit.caller.sees_only, limit=SHOWN_RUNNING
     )
     reports = await crawl_reports(visit.database, [job.id for job in running.items])
@@ -138,45 +131,50 @@ async def _running(visit: Visit) -> list[CrawlReport]:
 
 
 async def _last(visit: Visit, minutes: int) -> LastHour:
-    here, owner = visit.here, visit.caller.sees_only
+    owner = visit.caller.sees_only
 
     async def of_tasks() -> TaskActivity:
-        return await task_activity(here.database, minutes=minutes)
+        return await task_activity(visit.database, minutes=minutes)
 
-    crawled = await here.cache.look(
+    crawled = await visit.cache.look(
         ("crawls", owner, minutes), lambda: _crawl_activity(visit, minutes)
     )
     # the same for all owners: tasks have none
-    worked = await here.cache.look(("task activity", minutes), of_tasks)
-    crawls: CrawlActivity = crawled.answer
+    worked = await visit.cache.look(("task activity", minutes), of_tasks)
+    history, pace, errors = crawled.answer
     tasks: TaskActivity = worked.answer
     return LastHour(
-        history=crawls.history,
-        pace=crawls.pace,
+        history=history,
+        pace=pace,
         tasks=tasks,
-        failures=by_kind(crawls.errors, tasks.errors),
+        failures=by_kind(errors, tasks.errors),
         at=min((each.at for each in (crawled, worked) if each.at), default=None),
     )
 
 
-async def _crawl_activity(visit: Visit, minutes: int) -> CrawlActivity:
+async def _crawl_activity(
+    visit: Visit, minutes: int
+) -> tuple[QueueHistory, Pace, list[tuple[str, int]]]:
+    """The work of crawls: jobs over time, URLs over time, and failures by kind."""
     database, owner = visit.database, visit.caller.sees_only
-    counts = await visit.here.queue.counts(user_id=owner)
+    counts = await visit.queue.counts(user_id=owner)
     active = sum(counts[status] for status in ACTIVE)
     recent = await recent_jobs(database, minutes=minutes, user_id=owner)
     now = time.time()
-    return CrawlActivity(
+    return (
         await queue_history(database, active=active, minutes=minutes, user_id=owner),
         await pace_of(database, recent, since=now - minutes * 60, until=now, intervals=POINTS),
         await failures_of(database, recent),
     )
 
 
-async def attention(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
+async def attention(
+    visit: Visit, counts: dict[Status, int], workers: list[Worker] | None
+) -> list[Attention]:
     """Everything that needs attention, the most severe first."""
     found = [*await _failed_jobs(visit, counts), *await _refused(visit)]
-    if visit.caller.scope.includes(Scope.OPERATE):
-        found += [*await _unreachable_workers(visit, counts), *await _failing_services(visit)]
+    if workers is not None:
+        found += [*_unreachable_workers(workers, counts), *await _failing_services(visit)]
         found += [*await _dead_letters(visit), *await _slowed(visit), *await _degraded(visit)]
     return sorted(found, key=lambda each: not each.is_bad)
 
@@ -201,17 +199,10 @@ def _held_tasks(visit: Visit, tasks: TasksNow, waiting: int) -> list[Attention]:
     return []
 
 
-async def _workers(visit: Visit) -> int | None:
-    if not visit.caller.scope.includes(Scope.OPERATE):
-        return None
-    found = await list_workers(visit.database, visit.here.settings)
-    return sum(worker.is_reachable for worker in found)
-
-
 async def _failed_jobs(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
     if not counts[Status.FAILED]:
         return []
-    found = await visit.here.queue.list_jobs(
+    found = await visit.queue.list_jobs(
         statuses=[Status.FAILED], user_id=visit.caller.sees_only, limit=1
     )
     text = f"{counted(counts[Status.FAILED], 'job')} failed"
@@ -232,31 +223,29 @@ async def _refused(visit: Visit) -> list[Attention]:
     ]
 
 
-async def _unreachable_workers(visit: Visit, counts: dict[Status, int]) -> list[Attention]:
-    found = await list_workers(visit.database, visit.here.settings)
-    unreachable = sum(not worker.is_reachable for worker in found)
+def _unreachable_workers(workers: list[Worker], counts: dict[Status, int]) -> list[Attention]:
+    unreachable = sum(not worker.is_reachable for worker in workers)
     if unreachable:
         return [Attention(f"{counted(unreachable, 'worker')} unreachable", "/workers", True)]
     waiting = counts[Status.PENDING] + counts[Status.PROCESSING]
-    if waiting and not found:
+    if waiting and not workers:
         return [Attention("Jobs are waiting, but no worker is running", "/workers", True)]
     return []
 
 
 async def _failing_services(visit: Visit) -> list[Attention]:
-    found = await list_service_processes(visit.database, visit.here.settings)
+    found = await list_service_processes(visit.database, visit.settings)
     running = [service for each in found if not each.is_gone for service in each.services]
-    failing = sorted({each.name for each in running if each.is_failing and not each.is_stuck})
-    stuck = sorted({each.name for each in running if each.is_stuck})
-    skipping = sorted({each.name for each in running if each.skipped})
-    return (
-        [
-            Attention(f"Background service {name} is failing and being restarted", "/workers", True)
-            for name in failing
-        ]
-        + [Attention(f"Background service {name} is stuck", "/workers", True) for name in stuck]
-        + [Attention(f"Background service {name} skips bad rows", "/workers") for name in skipping]
+    states = (
+        ("is failing and being restarted", [s for s in running if s.is_failing and not s.is_stuck]),
+        ("is stuck", [s for s in running if s.is_stuck]),
+        ("skips bad rows", [s for s in running if s.skipped]),
     )
+    return [
+        Attention(f"Background service {name} {words}", "/workers", words != "skips bad rows")
+        for words, services in states
+        for name in sorted({each.name for each in services})
+    ]
 
 
 async def _dead_letters(visit: Visit) -> list[Attention]:
@@ -267,7 +256,7 @@ async def _dead_letters(visit: Visit) -> list[Attention]:
 
 
 async def _slowed(visit: Visit) -> list[Attention]:
-    found = await visit.here.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
+    found = await visit.domains.list_domains(slowed=True, limit=SHOWN_ATTENTION)
     return [
         Attention(f"{domain.domain_name} is rate-limiting requests", "/domains?slowed=yes")
         for domain in found.items
@@ -275,7 +264,7 @@ async def _slowed(visit: Visit) -> list[Attention]:
 
 
 async def _degraded(visit: Visit) -> list[Attention]:
-    found = await degraded_domains(visit.database, visit.here.settings)
+    found = await degraded_domains(visit.database, visit.settings)
     return [
         Attention(
             f"{rate.domain}: {rate.recent_good / rate.recent_pages:.0%} of the last"

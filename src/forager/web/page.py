@@ -8,32 +8,25 @@ of its template whose names begin with `live_` are sent when they have changed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from forager.api.services import CachedAnswer
+from forager.db.cursor import Page as Rows
 from forager.errors import ForagerError, InvalidInput
 from forager.web.errors import answer_error, wants_fragment
-from forager.web.forms import Form, parse_form
+from forager.web.forms import Form
 from forager.web.live import stream
+from forager.web.rendering import Page as Page
 from forager.web.rendering import full_page
 from forager.web.sessions import Notice, check_token, write_notice
 from forager.web.visit import Visit
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A template and its values."""
-
-    template: str
-    values: Mapping[str, object] = field(default_factory=dict)
-    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +75,8 @@ def page(router: APIRouter, path: str) -> Callable[[Load], Load]:
         async def endpoint(**parameters: Any) -> Response:
             visit: Visit = parameters["visit"]
             if visit.request.headers.get("accept", "").startswith("text/event-stream"):
-                again = functools.partial(load, **parameters)
-                return _streamed(visit, again)
-            found = await load(**parameters)
-            return full_page(visit, found.template, found.values)
+                return _streamed(visit, functools.partial(load, **parameters))
+            return full_page(visit, await load(**parameters))
 
         router.get(path, response_model=None)(endpoint)
         return load
@@ -102,12 +93,8 @@ def action(router: APIRouter, path: str) -> Callable[[Act], Act]:
             visit: Visit = parameters["visit"]
             form: Form = parameters["form"]
             check_token(visit.request, form, visit.session)
-            if (question := unasked(visit.request, form)) is not None:
-                return full_page(visit, "sure.html", question)
-            done = await act(**parameters)
-            if isinstance(done, Page):
-                return full_page(visit, done.template, done.values, status=done.status)
-            return _answered(visit, done)
+            done = unasked(visit.request, form) or await act(**parameters)
+            return full_page(visit, done) if isinstance(done, Page) else _answered(visit, done)
 
         router.post(path, response_model=None)(endpoint)
         return act
@@ -123,38 +110,27 @@ def _answered(visit: Visit, done: Done) -> Response:
         response = Response(status_code=204, headers={"HX-Redirect": done.to})
     else:
         return Response(status_code=204, headers={"HX-Trigger": notice.as_trigger()})
-    write_notice(response, notice, visit.here.vault)
+    write_notice(response, notice, visit.vault)
     return response
 
 
 def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
-    visit.request.app.state.streams.check_room()
-
-    async def look() -> tuple[str, Mapping[str, object]]:
-        found = await load()
-        return found.template, found.values
-
-    return StreamingResponse(
-        stream(visit, look),
-        media_type="text/event-stream",
-        headers={"X-Accel-Buffering": "no"},
-    )
+    visit.request.app.state.streams.check()
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(visit, load), media_type="text/event-stream", headers=headers)
 
 
 LONGEST = 1000
 
 
-def unasked(request: Request, form: Form) -> dict[str, object] | None:
-    """The values of the confirmation page; None if no confirmation is needed."""
+def unasked(request: Request, form: Form) -> Page | None:
+    """The confirmation page; None if no confirmation is needed."""
     question = form.text("ask") or request.query_params.get("ask", "")
     if not question or form.checked("sure") or wants_fragment(request):
         return None
     kept = {name: values for name, values in form.fields.items() if name not in ("ask", "csrf")}
-    return {
-        "question": question[:LONGEST],
-        "fields": [(name, value) for name, values in kept.items() for value in values],
-        "back": _back(request),
-    }
+    fields = [(name, value) for name, values in kept.items() for value in values]
+    return Page("sure.html", question=question[:LONGEST], fields=fields, back=_back(request))
 
 
 def _back(request: Request) -> str:
@@ -165,24 +141,6 @@ def _back(request: Request) -> str:
     # two slashes at the beginning would name another host
     path = "/" + came_from.path.lstrip("/")
     return f"{path}?{came_from.query}" if came_from.query else path
-
-
-def asked(visit: Visit) -> Form:
-    """The fields of the URL; empty ones are omitted."""
-    return parse_form(visit.request.url.query.encode())
-
-
-def following(visit: Visit, cursor: str | None) -> str | None:
-    """The URL of the next page of a list; None on the last page."""
-    return None if cursor is None else with_query(visit, cursor=cursor)
-
-
-def with_query(visit: Visit, **changes: str) -> str:
-    """This page with other fields in its URL; a list starts at its first page without a cursor."""
-    given = visit.request.query_params.multi_items()
-    kept = [(name, value) for name, value in given if name not in {*changes, "cursor"} and value]
-    fields = [*kept, *((name, value) for name, value in changes.items() if value)]
-    return f"{visit.request.url.path}?{urlencode(fields)}" if fields else visit.request.url.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +167,7 @@ class Order:
     def url(self, name: str) -> str:
         """This page sorted by a column; the other way round if it is already sorted by it."""
         ways = [way for way in (name, f"-{name}") if way in self.values and way != self.value]
-        return with_query(self.visit, sort=ways[0] if ways else name)
+        return self.visit.with_query(sort=ways[0] if ways else name)
 
 
 def order_of(visit: Visit, names: Iterable[str], *, is_possible: bool = True) -> Order:
@@ -225,15 +183,17 @@ def fixed_order_of(visit: Visit, values: Iterable[str]) -> Order:
     return Order(visit, text if text in known else "", known)
 
 
-Found = TypeVar("Found")
+Row = TypeVar("Row")
 
 
-async def attempt(work: Awaitable[Found], otherwise: Found) -> tuple[Found, ForagerError | None]:
-    """The result of a search, or `otherwise` and the error, which the page shows."""
+async def attempt(
+    load: Callable[[], Awaitable[Rows[Row]]],
+) -> tuple[Rows[Row], ForagerError | None]:
+    """A page of a list; or none and the error in the filters, which the page shows."""
     try:
-        return await work, None
+        return await load(), None
     except InvalidInput as error:
-        return otherwise, error
+        return Rows([], None), error
 
 
 async def cached(visit: Visit, make: Callable[[], Awaitable[Any]], *stand: object) -> CachedAnswer:
@@ -244,4 +204,4 @@ async def cached(visit: Visit, make: Callable[[], Awaitable[Any]], *stand: objec
     `stand` holds values that are cheap to read: the cached answer is valid while they are the same.
     """
     key = (visit.request.url.path, str(visit.request.query_params), *stand)
-    return await visit.here.cache.look(key, make)
+    return await visit.cache.look(key, make)

@@ -11,10 +11,10 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from forager.products.price_history import PriceEntry
-from forager.web.charts import grid, legend, short, spans
+from forager.web.charts import WIDTH, column, figure, grid, legend, short, spans
 from forager.web.formats import moment, money, words
 
-WIDTH, HEIGHT = 600, 150
+HEIGHT = 150
 STRIP = 10
 # the line keeps away from the edges
 MARGIN = 6
@@ -68,22 +68,17 @@ def price_chart(newest_first: Sequence[PriceEntry], until: datetime) -> Markup:
     currency = next((each.currency for each in newest_first if each.price is not None), None)
     steps = _steps(entries, until, currency)
     scale = _scale([step.price for step in steps if step.price is not None])
-    return Markup(
-        '<figure class="chart prices"><div class="chart-y" aria-hidden="true">{y}</div>'
-        '<svg viewBox="0 0 {w} {h}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-        '{grid}{line}{strip}{hover}</svg><div class="chart-x" aria-hidden="true">{x}</div>'
-        "{legend}</figure>"
-    ).format(
+    return figure(
+        "chart prices",
+        _summary(entries, currency),
+        grid(MARGIN, HEIGHT // 2, HEIGHT - MARGIN)
+        + _lines(steps, scale)
+        + _strip(steps)
+        + _hover(steps),
         y=_axis(scale, currency),
         x=_times(entries[0].recorded_at, until),
-        w=WIDTH,
-        h=HEIGHT + STRIP,
-        label=_summary(entries, currency),
-        grid=grid(MARGIN, HEIGHT // 2, HEIGHT - MARGIN),
-        line=_lines(steps, scale),
-        strip=_strip(steps),
-        hover=_hover(steps),
         legend=_legend(steps),
+        height=HEIGHT + STRIP,
     )
 
 
@@ -139,10 +134,8 @@ def _strip(steps: Sequence[Step]) -> Markup:
 
 
 def _hover(steps: Sequence[Step]) -> Markup:
-    column = Markup('<rect class="hover" x="{}" width="{}" height="{}"><title>{}</title></rect>')
     return Markup("").join(
-        column.format(short(step.start), step.width, HEIGHT + STRIP, _tooltip(step.entry))
-        for step in steps
+        column(step.start, step.width, HEIGHT + STRIP, _tooltip(step.entry)) for step in steps
     )
 
 

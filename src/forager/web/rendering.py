@@ -24,7 +24,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from forager import __version__
+from forager.api.problems import problem_of
+from forager.db.cursor import Page as Rows
+from forager.errors import ForagerError
 from forager.web import charts, formats
+from forager.web.event_text import summary_of
 from forager.web.navigation import NAVIGATION
 from forager.web.sessions import NOTICE_COOKIE, delete_cookie, read_notice, write_session
 from forager.web.visit import Visit
@@ -45,7 +49,11 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(
-        formats.FILTERS, rendered=to_html, marked_lines=marked_lines, paired_lines=paired_lines
+        formats.FILTERS,
+        summary=summary_of,
+        rendered=to_html,
+        marked_lines=marked_lines,
+        paired_lines=paired_lines,
     )
     made.globals.update(asset=asset, navigation=NAVIGATION, version=__version__, **charts.DRAWINGS)
     return made
@@ -58,25 +66,39 @@ def asset(name: str) -> str:
     return f"/static/{name}?v={digest}"
 
 
-def full_page(
-    visit: Visit, template: str, values: Mapping[str, object], *, status: int = 200
-) -> Response:
+class Page:
+    """A template and its values. A page of a list is shown as its rows, with a link to the next."""
+
+    code = 200
+
+    def __init__(self, template: str, /, **values: object) -> None:
+        self.template = template
+        self.values = values
+
+    def after(self, error: ForagerError | None) -> Page:
+        """The page as the answer to a form, which failed if there is an error."""
+        if error is not None:
+            self.code = problem_of(error).status
+        return self
+
+
+def full_page(visit: Visit, page: Page) -> Response:
     """A whole page, with the cookie of a session that begins with it."""
-    found = environment().get_template(template)
-    context = page_values(visit, values)
+    found = environment().get_template(page.template)
+    context = page_values(visit, page.values)
     context["live"] = any(name.startswith(LIVE) for name in found.blocks)
-    response = HTMLResponse(found.render(context), status)
+    response = HTMLResponse(found.render(context), page.code)
     if visit.is_new:
-        write_session(response, visit.session, visit.here.vault)
+        write_session(response, visit.session, visit.vault)
     if NOTICE_COOKIE in visit.request.cookies:
         delete_cookie(response, NOTICE_COOKIE)
     return response
 
 
-def live_blocks(visit: Visit, template: str, values: Mapping[str, object]) -> dict[str, str]:
+def live_blocks(visit: Visit, page: Page) -> dict[str, str]:
     """The current content of the blocks of a page that are updated live."""
-    found = environment().get_template(template)
-    context = found.new_context(page_values(visit, values))
+    found = environment().get_template(page.template)
+    context = found.new_context(page_values(visit, page.values))
     return {
         name: "".join(block(context))
         for name, block in found.blocks.items()
@@ -99,10 +121,14 @@ def page_values(visit: Visit, values: Mapping[str, object]) -> dict[str, Any]:
         "visit": visit,
         "csrf": visit.session.csrf,
         "path": visit.request.url.path,
-        "notice": read_notice(visit.request, visit.here.vault),
+        "asked": visit.asked,
+        "notice": read_notice(visit.request, visit.vault),
     }
     components = environment().get_template("ui.html").make_module(known)
-    return {**known, "ui": components, **values}
+    cursors = [each.next_cursor for each in values.values() if isinstance(each, Rows)]
+    next_url = visit.following(cursors[0]) if cursors else None
+    rows = {name: each.items for name, each in values.items() if isinstance(each, Rows)}
+    return {**known, "ui": components, "next_url": next_url, **values, **rows}
 
 
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")

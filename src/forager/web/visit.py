@@ -1,32 +1,31 @@
-"""A visit to a page: the caller, the session, and the services."""
+"""A visit to a page: the services for its caller, and the session."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 
-from forager.access.caller import LOCAL, Caller, Scope, Unauthorised
+from forager.access.caller import LOCAL, Scope, Unauthorised
 from forager.access.keys import any_key, caller_of
 from forager.api.authentication import is_local
+from forager.api.limits import Paging
 from forager.api.services import Services
-from forager.db.database import Database
+from forager.web.forms import Form, parse_form
 from forager.web.sessions import Session, new_session, read_session
 
+# of a list
+PAGE_SIZE = 50
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit(Services):
     request: Request
-    here: Services
-    caller: Caller
     session: Session
     # the session has just begun, and the response must set its cookie
     is_new: bool = False
-
-    @property
-    def database(self) -> Database:
-        return self.here.database
 
     @property
     def may_operate(self) -> bool:
@@ -46,11 +45,32 @@ class Visit:
         chosen = self.request.cookies.get("forager_theme", "")
         return chosen if chosen in ("light", "dark") else "auto"
 
+    @property
+    def asked(self) -> Form:
+        """The fields of the URL."""
+        return parse_form(self.request.url.query.encode())
+
+    def with_query(self, **changes: str) -> str:
+        """This page with other fields in its URL; a list begins at its first row."""
+        given = self.request.query_params.multi_items()
+        kept = [pair for pair in given if pair[0] not in {*changes, "cursor"} and pair[1]]
+        fields = [*kept, *((name, value) for name, value in changes.items() if value)]
+        return f"{self.request.url.path}?{urlencode(fields)}" if fields else self.request.url.path
+
+    def following(self, cursor: str | None) -> str | None:
+        """The URL of the next page of a list; None on the last page."""
+        return None if cursor is None else self.with_query(cursor=cursor)
+
+    @property
+    def paging(self) -> Paging:
+        """The part of a list that the URL asks for."""
+        return Paging(cursor=self.request.query_params.get("cursor") or None, limit=PAGE_SIZE)
+
     async def check(self) -> None:
         """Raise if the key was revoked, or the first key was created, since the visit began."""
         if self.session.key_id is not None:
-            await caller_of(self.here.database, self.session.key_id)
-        elif await any_key(self.here.database):
+            await caller_of(self.database, self.session.key_id)
+        elif await any_key(self.database):
             raise SignInNeeded
 
 
@@ -63,33 +83,35 @@ async def visit_of(request: Request) -> Visit:
     here: Services = request.app.state.services
     session = read_session(request, here.vault)
     if session is not None and session.key_id is not None:
-        return Visit(request, here, await _caller(here, session.key_id), session)
-    if await any_key(here.database) or not is_local(request.scope):
+        try:
+            caller = await caller_of(here.database, session.key_id)
+        except Unauthorised as error:
+            raise SignInNeeded(error.message) from None
+    elif await any_key(here.database) or not is_local(request.scope):
         raise SignInNeeded
-    if session is not None:
-        return Visit(request, here, LOCAL, session)
-    return Visit(request, here, LOCAL, new_session(), is_new=True)
+    else:
+        caller = LOCAL
+    return Visit(
+        here.database,
+        here.settings,
+        caller,
+        here.cache,
+        here.engine,
+        request=request,
+        session=session or new_session(),
+        is_new=session is None,
+    )
 
 
-async def _caller(here: Services, key_id: str) -> Caller:
-    try:
-        return await caller_of(here.database, key_id)
-    except Unauthorised as error:
-        raise SignInNeeded(error.message) from None
+def _visiting(scope: Scope) -> Any:
+    async def visit(request: Request) -> Visit:
+        found = await visit_of(request)
+        found.caller.require(scope)
+        return found
+
+    return Depends(visit)
 
 
-class Visiting:
-    """A dependency: the visit, if the scope of its key is sufficient."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-
-    async def __call__(self, request: Request) -> Visit:
-        visit = await visit_of(request)
-        visit.caller.require(self.scope)
-        return visit
-
-
-Reads = Annotated[Visit, Depends(Visiting(Scope.READ))]
-Operates = Annotated[Visit, Depends(Visiting(Scope.OPERATE))]
-Administers = Annotated[Visit, Depends(Visiting(Scope.ADMIN))]
+Reads = Annotated[Visit, _visiting(Scope.READ)]
+Operates = Annotated[Visit, _visiting(Scope.OPERATE)]
+Administers = Annotated[Visit, _visiting(Scope.ADMIN)]

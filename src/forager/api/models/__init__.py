@@ -93,14 +93,15 @@ def _answered(hint: Any) -> Any:
     return _CONTAINERS.get(kind, kind)[parts[0] if parts[1:] == (...,) else parts]
 
 
-class _Extended:
-    """A value with more attributes, or with others."""
+class _Joined:
+    """The attributes of several values; the first value that has one counts."""
 
-    def __init__(self, value: Any, attributes: Mapping[str, Any]) -> None:
-        self.__dict__ |= {"_value": value, **attributes}
+    def __init__(self, values: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+        self.__dict__ |= {"_values": values, **attributes}
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._value, name)
+        owner = next((each for each in self._values if hasattr(each, name)), None)
+        return getattr(owner, name)
 
 
 class View(BaseModel):
@@ -131,15 +132,20 @@ class View(BaseModel):
             } | declared
 
     @classmethod
-    def of(cls, value: Any, **more: Any) -> Self:
-        """The view of a value; `more` are fields that the value lacks."""
-        return cls.model_validate(_Extended(value, more) if more else value)
+    def of(cls, value: Any, *others: Any, **more: Any) -> Self:
+        """The view of a value; other values and `more` have fields that it lacks."""
+        is_whole = not (others or more)
+        return cls.model_validate(value if is_whole else _Joined((value, *others), more))
 
 
 class Order(BaseModel):
     """The body of a request; an unknown field is an error, so that a typo is noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def given(self) -> dict[str, Any]:
+        """The values in the request; null is a value too."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 def example(**values: Any) -> ConfigDict:

@@ -111,22 +111,15 @@ class KnowledgeItem(CrawlOrder):
 class CrawlStarted(View):
     """The job that runs the crawl."""
 
-    job_id: UUID
-    progress_id: UUID = Field(description="The same as `job_id`.")
+    job_id: UUID = Field(validation_alias="id")
+    progress_id: UUID = Field(validation_alias="id", description="The same as `job_id`.")
     source: str = Field(validation_alias="source_id")
-    status: ShownStatus
+    status: ShownStatus = Field(validation_alias="shown_status")
     created: bool = Field(description="False if the source was being crawled already.")
 
     @classmethod
     def build(cls, enqueued: Enqueued) -> CrawlStarted:
-        job = enqueued.job
-        return cls(
-            job_id=job.id,
-            progress_id=job.id,
-            source=job.source_id or "",
-            status=ShownStatus(job.shown_status),
-            created=enqueued.created,
-        )
+        return cls.of(enqueued.job, created=enqueued.created)
 
 
 class Ledger(View):

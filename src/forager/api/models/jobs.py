@@ -10,6 +10,7 @@ from pydantic import Field
 
 from forager.api.models import CrawlPayload, Order, PlainText, Reason, Time, View, example
 from forager.api.problems import Problem
+from forager.crawl import settlement
 from forager.crawl.settlement import Outcome, SettledUrl
 from forager.jobs import job as rows
 from forager.jobs import workers
@@ -63,15 +64,10 @@ class PageOutcome(View, row=SettledUrl, hidden=_NOT_SHOWN):
     outcome: Outcome
 
 
-class PendingUrl(View):
+class PendingUrl(View, row=settlement.PendingUrl, hidden=("seq",)):
     """A URL that a job has yet to fetch."""
 
-    url: str
-    depth: int
-    via: str
-    attempts: int
     not_before: Time | None = Field(description="Time of the next retry; null: not tried yet.")
-    parent_url: str | None
 
 
 class StateCount(View, row=rows.StateCount):

@@ -111,18 +111,15 @@ class DomainSettings(Order):
     )
 
     def changes(self) -> DomainChanges:
-        """The given values; null is a value too."""
         names = {"min_every": "shortest", "max_every": "longest"}
-        given: dict[str, Any] = {}
-        for name in self.model_fields_set & _SETTINGS:
-            value = getattr(self, name)
-            given[names.get(name, name)] = interval_of(value) if "every" in name else value
+        given: dict[str, Any] = {
+            names.get(name, name): interval_of(value) if "every" in name else value
+            for name, value in self.given().items()
+            if name in DomainSettings.model_fields
+        }
         if given.get("currency"):
             given["currency"] = given["currency"].upper()
         return cast(DomainChanges, given)
-
-
-_SETTINGS = frozenset(DomainSettings.model_fields)
 
 
 class NewDomain(DomainSettings):
@@ -199,8 +196,7 @@ class ProxySettings(Order):
     cost: CostOrder | None = Field(default=None, description="Cost; null: unknown.")
 
     def changes(self) -> ProxyChanges:
-        """The given values; null is a value too."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
+        given = self.given()
         if self.cost is not None:
             given["cost"] = self.cost.cost()
         return cast(ProxyChanges, given)

@@ -107,15 +107,8 @@ class ProductDetail(View, row=record.ProductRecord):
 
     @classmethod
     def build(cls, details: values.ProductDetails) -> ProductDetail:
-        product_id = details.product.id
-        return cls.of(
-            details.product,
-            aliases=details.aliases,
-            images=[ProductImage.build(product_id, image) for image in details.images],
-            history=details.history,
-            attempts=details.attempts,
-            extractions=details.extractions,
-        )
+        images = [ProductImage.build(details.product.id, image) for image in details.images]
+        return cls.of(details.product, details, images=images)
 
 
 class PriceChange(View, row=PriceEntry, hidden=("id", "product_id")):

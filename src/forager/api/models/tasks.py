@@ -101,20 +101,12 @@ class TaskAttempt(View, row=AttemptRecord):
 class TaskDetail(Task):
     """A task, when it comes next, why it does not run now, and its last attempts."""
 
-    effective_every: Interval = Field(description="The interval in effect.")
+    effective_every: Interval = Field(
+        validation_alias="every", description="The interval in effect."
+    )
     next_at: Time | None = Field(description="Null while it runs or waits for a decision.")
     why: HintText
     attempts: list[TaskAttempt]
-
-    @classmethod
-    def build(cls, report: tasks.TaskReport) -> TaskDetail:
-        return cls.of(
-            report.task,
-            effective_every=report.every,
-            next_at=report.next_at,
-            why=report.why,
-            attempts=report.attempts,
-        )
 
 
 class TrackOrder(Order):

@@ -6,15 +6,14 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from forager.api.actions import HintText
-from forager.api.limits import Cursor, Limit, Listed, Url, listed
+from forager.api.limits import Cursor, Listed, Paged, Url, listed
 from forager.api.models import LARGEST_INT, Hexadecimal, PlainText, Time, View
-from forager.api.models.sources import CarriedPage, Number
-from forager.api.services import Here, Reader
+from forager.api.routes.sources import CarriedPage, Number
+from forager.api.services import Reads
 from forager.crawl.explain import explanation, outlook
-from forager.crawl.explain.explanation import explain as explain_url
 from forager.crawl.explain.outlook import Answer
 from forager.crawl.settlement import PastOutcome
 from forager.documents.page import DocumentRow, SectionRow
@@ -98,11 +97,10 @@ class Check(View, row=outlook.Check):
     name: str = Field(examples=["address", "scope", "robots", "host", "budget"])
 
 
-class Outlook(View):
+class Outlook(View, row=outlook.Outlook):
     """Whether a URL would be fetched now. Nothing is fetched to find out."""
 
     answer: Answer = Field(description="Result of the check that decides.")
-    words: str
     checks: list[Check] = Field(description="Checks in the order of a crawl.")
     domain: str | None = Field(description="Domain of the URL.")
 
@@ -163,27 +161,23 @@ PathText = Annotated[PlainText, Query(max_length=8000)]
 @router.get("/documents", tags=["documents"])
 async def documents(
     source: SourceName,
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged,
     path: Annotated[PathText, Query(description="Only paths with this prefix.")] = "",
-    limit: Limit = 50,
-    cursor: Cursor = None,
 ) -> Listed[Document]:
     """List the published pages of a source by path; a cursor stays in its generation."""
-    await here.source_of(caller, source)
-    page = await list_documents(here.database, source, path=path, cursor=cursor, limit=limit)
+    await here.get_source(source)
+    page = await list_documents(here.database, source, path=path, **paging)
     return listed(page, Document.of)
 
 
 @router.get("/documents/read", tags=["documents"])
 async def read(
     url: Url,
-    here: Here,
-    caller: Reader,
+    here: Reads,
     source: AnySource = None,
     generation: Annotated[
-        int | None,
-        Query(ge=1, le=LARGEST_INT, description="Number of a generation of the source."),
+        int | None, Query(ge=1, le=LARGEST_INT, description="Number of a generation of the source.")
     ] = None,
     section: Annotated[
         PlainText | None,
@@ -192,7 +186,7 @@ async def read(
 ) -> Reading:
     """Read a published page as markdown and sections; without a source, the latest copy."""
     page = await read_page(
-        here.database, url, source_id=source, generation=generation, user_id=caller.sees_only
+        here.database, url, source_id=source, generation=generation, user_id=here.caller.sees_only
     )
     sections = page.sections if section is None else section_of(page, section)
     return Reading.of(page, sections=sections, markdown=as_markdown(sections))
@@ -202,11 +196,10 @@ async def read(
 async def sections(
     source: SourceName,
     path: Annotated[PathText, Query(description="Full path of the page.")],
-    here: Here,
-    caller: Reader,
+    here: Reads,
 ) -> Sections:
     """List the sections of a published page, by source and path."""
-    await here.source_of(caller, source)
+    await here.get_source(source)
     return Sections.of(await read_path(here.database, source, path))
 
 
@@ -220,8 +213,7 @@ async def search(
             examples=["connection pool"],
         ),
     ],
-    here: Here,
-    caller: Reader,
+    here: Reads,
     source: AnySource = None,
     generation: Annotated[
         Number | None, Query(description="Search this generation of the source.")
@@ -247,7 +239,7 @@ async def search(
         language=language,
         kind=kind,
         prefers=preferred_language(accept_language),
-        user_id=caller.sees_only,
+        user_id=here.caller.sees_only,
         limit=limit,
         cursor=cursor,
     )
@@ -258,14 +250,12 @@ async def search(
 @router.get("/explain", tags=["search"])
 async def explain(
     url: Url,
-    here: Here,
-    caller: Reader,
-    job_id: Annotated[UUID | None, Query(description="Only in this crawl.")] = None,
+    here: Reads,
+    job_id: Annotated[
+        PlainText | None,
+        Query(description="Only in this crawl: the ID of its job, or the beginning of it."),
+        WithJsonSchema({"anyOf": [{"type": "string", "format": "uuid"}, {"type": "null"}]}),
+    ] = None,
 ) -> Explanation:
     """Explain the outcome of a URL in a job, by default the latest that contains it."""
-    if job_id is not None:
-        await here.job_of(caller, job_id)
-    found = await explain_url(
-        here.database, here.queue, url, job_id=job_id, user_id=caller.sees_only
-    )
-    return Explanation.of(found)
+    return Explanation.of(await here.explain(url, job_id))

@@ -9,19 +9,9 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from forager.api.limits import (
-    MAX_BULK,
-    Cursor,
-    Domain,
-    Limit,
-    Listed,
-    Offset,
-    RowId,
-    cut,
-    listed,
-)
+from forager.api.limits import MAX_BULK, Domain, Limit, Listed, Offset, Paged, RowId, cut, listed
 from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
-from forager.api.services import Here, Operator, Reader
+from forager.api.services import Operates, Reads
 from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.hints import Hint, action
 from forager.tasks import dead_letters as letters
@@ -95,8 +85,8 @@ Cause = ErrorKind | None
 
 @router.get("/errors", tags=["errors"])
 async def list_errors(
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged,
     domain: Domain = None,
     type_: Type = None,
     hours: Hours = None,
@@ -105,62 +95,44 @@ async def list_errors(
         Query(max_length=2000, description="Only errors with this message, as listed in groups."),
     ] = None,
     task_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
 ) -> Listed[TaskError]:
     """List individual errors, newest first."""
     wanted = errors.ErrorFilter(
         domain=domain, error_type=type_, since=_age(hours), message=message, task_id=task_id
     )
-    page = await errors.list_errors(here.database, wanted, cursor=cursor, limit=limit)
+    page = await errors.list_errors(here.database, wanted, **paging)
     return listed(page, TaskError.of)
 
 
 @router.get("/errors/groups", tags=["errors"])
 async def group_errors(
-    here: Here,
-    caller: Reader,
-    domain: Domain = None,
-    type_: Type = None,
-    hours: Hours = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    here: Reads, paging: Paged, domain: Domain = None, type_: Type = None, hours: Hours = None
 ) -> Listed[TaskErrorGroup]:
     """List errors by domain, type and message, most frequent first."""
     wanted = errors.ErrorFilter(domain=domain, error_type=type_, since=_age(hours))
-    page = await errors.group_errors(here.database, wanted, cursor=cursor, limit=limit)
+    page = await errors.group_errors(here.database, wanted, **paging)
     return listed(page, TaskErrorGroup.of)
 
 
 @router.get("/errors/{error_id}", tags=["errors"])
-async def show_error(error_id: RowId, here: Here, caller: Reader) -> TaskError:
+async def show_error(error_id: RowId, here: Reads) -> TaskError:
     """Show one error in detail."""
     return TaskError.of(await errors.get_error(here.database, error_id))
 
 
 @router.get("/dead-letters", tags=["dead letters"])
 async def list_letters(
-    here: Here,
-    caller: Reader,
-    cause: Cause = None,
-    domain: Domain = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    here: Reads, paging: Paged, cause: Cause = None, domain: Domain = None
 ) -> Listed[DeadLetter]:
     """List permanently failed tasks that need a decision, newest first."""
     wanted = letters.LetterFilter(cause=cause, domain=domain)
-    page = await letters.list_letters(here.database, wanted, cursor=cursor, limit=limit)
+    page = await letters.list_letters(here.database, wanted, **paging)
     return listed(page, DeadLetter.of)
 
 
 @router.get("/dead-letters/groups", tags=["dead letters"])
 async def group_letters(
-    here: Here,
-    caller: Reader,
-    cause: Cause = None,
-    domain: Domain = None,
-    limit: Limit = 50,
-    cursor: Offset = 0,
+    here: Reads, cause: Cause = None, domain: Domain = None, limit: Limit = 50, cursor: Offset = 0
 ) -> Listed[DeadLetterGroup]:
     """List dead letters by cause and domain, most frequent first."""
     wanted = letters.LetterFilter(cause=cause, domain=domain)
@@ -169,7 +141,7 @@ async def group_letters(
 
 
 @router.post("/dead-letters/retry", tags=["dead letters"])
-async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> RetriedLetters:
+async def retry_letters(choice: LetterChoice, here: Operates) -> RetriedLetters:
     """Retry tasks now, with all their retries."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
@@ -178,7 +150,7 @@ async def retry_letters(choice: LetterChoice, here: Here, caller: Operator) -> R
 
 
 @router.post("/dead-letters/drop", tags=["dead letters"])
-async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> DroppedLetters:
+async def drop_letters(choice: LetterChoice, here: Operates) -> DroppedLetters:
     """Dismiss dead letters; their tasks stay failed."""
     wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
@@ -187,7 +159,7 @@ async def drop_letters(choice: LetterChoice, here: Here, caller: Operator) -> Dr
 
 
 @router.post("/dead-letters/{letter_id}/retry", tags=["dead letters"])
-async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> RetriedLetters:
+async def retry_letter(letter_id: RowId, here: Operates) -> RetriedLetters:
     """Retry one task now."""
     wanted = letters.LetterFilter(ids=[letter_id])
     return RetriedLetters(
@@ -196,7 +168,7 @@ async def retry_letter(letter_id: RowId, here: Here, caller: Operator) -> Retrie
 
 
 @router.delete("/dead-letters/{letter_id}", tags=["dead letters"])
-async def drop_letter(letter_id: RowId, here: Here, caller: Operator) -> DroppedLetters:
+async def drop_letter(letter_id: RowId, here: Operates) -> DroppedLetters:
     """Dismiss one dead letter."""
     wanted = letters.LetterFilter(ids=[letter_id])
     return DroppedLetters(

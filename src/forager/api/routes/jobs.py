@@ -8,12 +8,11 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
-from forager.access.caller import Caller
-from forager.api.limits import Cursor, Limit, Listed, Offset, cut, listed
+from forager.api.limits import Limit, Listed, Offset, Paged, cut, listed
 from forager.api.models import LARGEST_BIGINT, PlainText
 from forager.api.models import jobs as views
 from forager.api.problems import problem_of
-from forager.api.services import Admin, Here, Operator, Reader, Services, only_own
+from forager.api.services import Administers, JobId, Operates, Reads
 from forager.api.streams import download, file_responses
 from forager.archive.options import archive_options
 from forager.crawl.export import Export, export_stream
@@ -46,46 +45,39 @@ EventCursor = Annotated[
 
 @router.get("/jobs")
 async def list_jobs(
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged,
     status: Annotated[list[Status] | None, Query(max_length=MAX_STATUSES)] = None,
     kind: Filter = None,
     source: Filter = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
 ) -> Listed[views.Job]:
     """List jobs, newest first."""
     page = await here.queue.list_jobs(
-        statuses=status,
-        kind=kind,
-        source_id=source,
-        user_id=caller.sees_only,
-        cursor=cursor,
-        limit=limit,
+        statuses=status, kind=kind, source_id=source, user_id=here.caller.sees_only, **paging
     )
     return listed(page, views.Job.of)
 
 
 @router.get("/jobs/work")
-async def work(here: Here, caller: Reader) -> views.PendingWork:
+async def work(here: Reads) -> views.PendingWork:
     """Count jobs by state, with their remaining work."""
 
     async def count() -> views.PendingWork:
-        counts = await here.queue.counts(user_id=caller.sees_only)
-        left = await here.queue.pending_work(user_id=caller.sees_only)
+        counts = await here.queue.counts(user_id=here.caller.sees_only)
+        left = await here.queue.pending_work(user_id=here.caller.sees_only)
         return views.PendingWork(
             counts=counts, pending_work=[views.StateCount.of(row) for row in left]
         )
 
-    found: views.PendingWork = await here.cache.get(("work", caller.sees_only), count)
+    found: views.PendingWork = await here.cache.get(("work", here.caller.sees_only), count)
     return found
 
 
 @router.post("/jobs/bulk")
-async def move_many(order: views.BulkOrder, here: Here, caller: Operator) -> views.BulkResult:
+async def move_many(order: views.BulkOrder, here: Operates) -> views.BulkResult:
     """Pause, resume, cancel or retry several jobs; each has a separate result."""
     moved = await bulk.move_each(
-        order.ids, lambda job_id: here.move_job(caller, job_id, order.action, order.reason)
+        order.ids, lambda job_id: here.move_job(job_id, order.action, order.reason)
     )
     items = [_moved(each) for each in moved]
     done = sum(item.job is not None for item in items)
@@ -93,7 +85,7 @@ async def move_many(order: views.BulkOrder, here: Here, caller: Operator) -> vie
 
 
 @router.post("/jobs/prune")
-async def prune(order: views.PruneOrder, here: Here, caller: Admin) -> views.Pruned:
+async def prune(order: views.PruneOrder, here: Administers) -> views.Pruned:
     """Delete finished jobs older than this, with their history; the default is a setting."""
     days = order.older_than_days
     return views.Pruned(
@@ -102,72 +94,57 @@ async def prune(order: views.PruneOrder, here: Here, caller: Admin) -> views.Pru
 
 
 @router.get("/jobs/{job_id}")
-async def show(job_id: UUID, here: Here, caller: Reader) -> views.JobDetail:
+async def show(job_id: JobId, here: Reads) -> views.JobDetail:
     """Show one job in detail."""
-    report = await job_report(here.database, here.queue, job_id)
-    only_own(caller, report.job)
-    return views.JobDetail.of(
-        report.job,
-        total_processed=report.total_processed,
-        total_pending=report.total_pending,
-        last_events=report.last_events,
-    )
+    job = await here.find_job(job_id)
+    report = await job_report(here.database, here.queue, job.id)
+    return views.JobDetail.of(report.job, report)
 
 
 @router.get("/jobs/{job_id}/pages")
 async def pages(
-    job_id: UUID,
-    here: Here,
-    caller: Reader,
+    job_id: JobId,
+    here: Reads,
+    paging: Paged,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
     reason: Filter = None,
     http_status: Annotated[int | None, Query(ge=0, le=999)] = None,
     contains: Filter = None,
     sort: UrlSort | None = None,
     descending: bool = False,
-    limit: Limit = 50,
-    cursor: Cursor = None,
 ) -> Listed[views.PageOutcome]:
     """List processed URLs of a job with their outcomes.
 
     Without `sort` the order has no meaning. Up to 100,000 URLs can be sorted. A page of a filtered
     list may have fewer items than `limit` although more follow.
     """
-    await here.job_of(caller, job_id)
+    job = await here.find_job(job_id)
     wanted = UrlFilter(
         outcomes=outcome or tuple(Outcome), reason=reason, http_status=http_status, text=contains
     )
     page = await list_settled(
-        here.database,
-        job_id,
-        wanted,
-        sort=sort,
-        descending=descending,
-        cursor=cursor,
-        limit=limit,
+        here.database, job.id, wanted, sort=sort, descending=descending, **paging
     )
     return listed(page, views.PageOutcome.of)
 
 
 @router.get("/jobs/{job_id}/pending")
-async def pending(
-    job_id: UUID, here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[views.PendingUrl]:
+async def pending(job_id: JobId, here: Reads, paging: Paged) -> Listed[views.PendingUrl]:
     """List URLs that a job has yet to fetch, in the order in which it fetches them."""
-    await here.job_of(caller, job_id)
-    page = await list_pending(here.database, job_id, cursor=cursor, limit=limit)
+    job = await here.find_job(job_id)
+    page = await list_pending(here.database, job.id, **paging)
     return listed(page, views.PendingUrl.of)
 
 
 @router.get("/jobs/{job_id}/events")
 async def events(
-    job_id: UUID, here: Here, caller: Reader, limit: Limit = 100, cursor: EventCursor = 0
+    job_id: JobId, here: Reads, limit: Limit = 100, cursor: EventCursor = 0
 ) -> Listed[views.JobEvent]:
     """List the history of a job, oldest first."""
-    await here.job_of(caller, job_id)
-    found = await here.queue.events(job_id, after=cursor, limit=limit)
+    job = await here.find_job(job_id)
+    found = await here.queue.events(job.id, after=cursor, limit=limit)
     # a full page may be the last one: only the next event shows it
-    more = len(found) == limit and await here.queue.events(job_id, after=found[-1].id, limit=1)
+    more = len(found) == limit and await here.queue.events(job.id, after=found[-1].id, limit=1)
     return listed(Page(found, str(found[-1].id) if more else None), views.JobEvent.of)
 
 
@@ -177,23 +154,22 @@ async def events(
     responses=file_responses(kind for kind, _ in FILES.values()),
 )
 async def export(
-    job_id: UUID,
-    here: Here,
-    caller: Reader,
+    job_id: JobId,
+    here: Reads,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
     outcome: Annotated[list[Outcome] | None, Query(max_length=MAX_STATUSES)] = None,
     body: Annotated[bool, Query(description="Add the text of each page (jsonl, parquet).")] = False,
 ) -> Response:
     """Export a job: archived responses (warc), a row per URL, or published pages (markdown)."""
-    await here.job_of(caller, job_id)
+    job = await here.find_job(job_id)
     if body and format_ in (ExportFormat.WARC, ExportFormat.MARKDOWN):
         raise InvalidInput("`body` is for jsonl and parquet")
     if outcome and format_ is ExportFormat.MARKDOWN:
         raise InvalidInput("`outcome` is for warc, jsonl and parquet")
     wanted = Export(format=format_, outcomes=tuple(outcome or Outcome), body=body)
     storage = archive_options(here.settings).open()
-    parts = export_stream(here.database, storage, job_id, wanted)
-    return await download(parts, *export_file(job_id, format_))
+    parts = export_stream(here.database, storage, job.id, wanted)
+    return await download(parts, *export_file(job.id, format_))
 
 
 def export_file(job_id: UUID, format_: ExportFormat) -> tuple[str, str]:
@@ -202,54 +178,42 @@ def export_file(job_id: UUID, format_: ExportFormat) -> tuple[str, str]:
     return f"job-{job_id}.{suffix}", media_type
 
 
-@router.post("/jobs/{job_id}/pause")
-async def pause(
-    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
-) -> views.Job:
-    """Pause a job. A running job commits its progress first; until then it is pausing."""
-    return await _moved_job(here, caller, job_id, Move.PAUSE, order)
+MOVES = {
+    Move.PAUSE: "Pause a job. A running job commits its progress first; until then it is pausing.",
+    Move.RESUME: "Continue a paused job from its last commit.",
+    Move.CANCEL: "Cancel a job permanently; unpublished work is discarded.",
+    Move.RETRY: "Retry a failed job from its last commit, with all its retries.",
+}
 
 
-@router.post("/jobs/{job_id}/resume")
-async def resume(
-    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
-) -> views.Job:
-    """Continue a paused job from its last commit."""
-    return await _moved_job(here, caller, job_id, Move.RESUME, order)
+def _add_move(move: Move) -> None:
+    async def moved(
+        job_id: JobId, here: Operates, order: views.MoveOrder | None = None
+    ) -> views.Job:
+        job = await here.find_job(job_id)
+        reason = order.reason if order else None
+        return views.Job.of(await here.move_job(job.id, move, reason))
+
+    path = f"/jobs/{{job_id}}/{move}"
+    router.post(path, name=move.value, description=MOVES[move])(moved)
 
 
-@router.post("/jobs/{job_id}/cancel")
-async def cancel(
-    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
-) -> views.Job:
-    """Cancel a job permanently; unpublished work is discarded."""
-    return await _moved_job(here, caller, job_id, Move.CANCEL, order)
-
-
-@router.post("/jobs/{job_id}/retry")
-async def retry(
-    job_id: UUID, here: Here, caller: Operator, order: views.MoveOrder | None = None
-) -> views.Job:
-    """Retry a failed job from its last commit, with all its retries."""
-    return await _moved_job(here, caller, job_id, Move.RETRY, order)
+for each in MOVES:
+    _add_move(each)
 
 
 @router.post("/jobs/{job_id}/retry-failed")
 async def retry_failed(
-    job_id: UUID, here: Here, caller: Operator, order: views.RetryFailedOrder | None = None
+    job_id: JobId, here: Operates, order: views.RetryFailedOrder | None = None
 ) -> views.RetriedUrls:
     """Fetch the failed URLs of a finished crawl again, and publish them with its other pages."""
-    done = await here.retry_failed(caller, job_id, order.reasons if order else ())
+    job = await here.find_job(job_id)
+    done = await here.retry_failed(job.id, order.reasons if order else ())
     return views.RetriedUrls(job=views.Job.of(done.job), urls=done.urls)
 
 
 @router.get("/workers", tags=["workers"])
-async def workers(
-    here: Here,
-    caller: Operator,
-    limit: Limit = 100,
-    cursor: Offset = 0,
-) -> Listed[views.Worker]:
+async def workers(here: Operates, limit: Limit = 100, cursor: Offset = 0) -> Listed[views.Worker]:
     """List workers that are or recently were active."""
     return listed(
         cut(await list_workers(here.database, here.settings), cursor, limit), views.Worker.of
@@ -258,20 +222,11 @@ async def workers(
 
 @router.get("/services", tags=["workers"])
 async def services(
-    here: Here,
-    caller: Operator,
-    limit: Limit = 100,
-    cursor: Offset = 0,
+    here: Operates, limit: Limit = 100, cursor: Offset = 0
 ) -> Listed[views.ServiceProcess]:
     """List background services of all processes, with state, last run and last error."""
     found = await list_service_processes(here.database, here.settings)
     return listed(cut(found, cursor, limit), views.ServiceProcess.of)
-
-
-async def _moved_job(
-    here: Services, caller: Caller, job_id: UUID, move: Move, order: views.MoveOrder | None
-) -> views.Job:
-    return views.Job.of(await here.move_job(caller, job_id, move, order.reason if order else None))
 
 
 def _moved(each: bulk.Moved) -> views.Moved:

@@ -15,10 +15,10 @@ from forager.access.caller import Caller, Scope
 from forager.access.key import ApiKey
 from forager.access.keys import LONGEST_LIFE, MAX_NAME
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.limits import Listed, Paged, listed
 from forager.api.models import LARGEST_BIGINT, LARGEST_INT, Order, PlainText, Time, View
 from forager.api.models import example as example_of
-from forager.api.services import Admin, Here, Reader
+from forager.api.services import Administers, Reads
 
 
 class Key(View, row=ApiKey):
@@ -86,21 +86,19 @@ KeyId = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["01234
 
 
 @router.get("/me")
-async def me(caller: Reader) -> Me:
+async def me(here: Reads) -> Me:
     """Show the caller: owner, scope and quota."""
-    return Me.of(caller)
+    return Me.of(here.caller)
 
 
 @router.get("/keys")
-async def list_keys(
-    here: Here, caller: Admin, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[Key]:
+async def list_keys(here: Administers, paging: Paged) -> Listed[Key]:
     """List keys, newest first, including revoked and expired ones."""
-    return listed(await keys.list_keys(here.database, cursor=cursor, limit=limit), Key.of)
+    return listed(await keys.list_keys(here.database, **paging), Key.of)
 
 
 @router.post("/keys", status_code=201, response_model=NewKey)
-async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
+async def create(order: KeyOrder, here: Administers, once: OnlyOnce) -> Response:
     """Create a key. Its text is only in this response.
 
     Once a key exists, every request needs one, on this machine too.
@@ -121,19 +119,19 @@ async def create(order: KeyOrder, caller: Admin, once: OnlyOnce) -> Response:
 
 
 @router.get("/keys/{key_id}")
-async def show(key_id: KeyId, here: Here, caller: Admin) -> Key:
+async def show(key_id: KeyId, here: Administers) -> Key:
     """Show a key."""
     return Key.of(await keys.get_key(here.database, key_id))
 
 
 @router.delete("/keys/{key_id}")
-async def revoke(key_id: KeyId, here: Here, caller: Admin) -> Key:
+async def revoke(key_id: KeyId, here: Administers) -> Key:
     """Revoke a key immediately and permanently."""
     return Key.of(await keys.revoke_key(here.database, key_id))
 
 
 @router.get("/owners/{user_id}")
-async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
+async def owner(user_id: UUID, here: Administers) -> Owner:
     """The quota of an owner, and its current usage."""
     quota = await quotas.get_quota(here.database, user_id)
     usage = await quotas.get_usage(here.database, user_id)
@@ -141,7 +139,7 @@ async def owner(user_id: UUID, here: Here, caller: Admin) -> Owner:
 
 
 @router.put("/owners/{user_id}/quota")
-async def set_quota(user_id: UUID, order: Quota, here: Here, caller: Admin) -> Owner:
+async def set_quota(user_id: UUID, order: Quota, here: Administers) -> Owner:
     """Set the quota of an owner; omitted limits are removed."""
     await quotas.set_quota(here.database, user_id, order.value())
-    return await owner(user_id, here, caller)
+    return await owner(user_id, here)

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from forager.api.limits import Cursor, Limit, Listed, listed
+from forager.api.limits import Listed, Paged100, listed
 from forager.api.models import Order, PlainText, View, example
-from forager.api.services import Admin, Here, Reader
+from forager.api.services import Administers, Reads
 from forager.parsers import backtest as tests
 from forager.parsers import overview as parser_overview
 from forager.parsers import rollouts
@@ -128,26 +128,24 @@ Name = Annotated[PlainText, Path(min_length=1, max_length=100, examples=["amazon
 
 
 @router.get("")
-async def list_parsers(here: Here, caller: Reader) -> Parsers:
+async def list_parsers(here: Reads) -> Parsers:
     """List parsers: versions, patterns, status and success rates."""
     return Parsers.of(await overview(here.database, here.settings))
 
 
 @router.get("/rates")
 async def rates(
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged100,
     domain: Annotated[PlainText | None, Query(min_length=1, max_length=300)] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
 ) -> Listed[ParserRate]:
     """List the success rate of each version by domain: last 100 pages, and last 7 days."""
-    page = await list_rates(here.database, domain=domain, cursor=cursor, limit=limit)
+    page = await list_rates(here.database, domain=domain, **paging)
     return listed(page, ParserRate.of)
 
 
 @router.post("/{name}/rollout")
-async def rollout(name: Name, order: RolloutOrder, here: Here, caller: Admin) -> Rollout:
+async def rollout(name: Name, order: RolloutOrder, here: Administers) -> Rollout:
     """Activate a version; with `canary`, run it on a share of the tasks first."""
     load_parsers(here.settings.parser_modules)
     done = await roll_out(here.database, here.settings, name, order.version, canary=order.canary)
@@ -155,14 +153,14 @@ async def rollout(name: Name, order: RolloutOrder, here: Here, caller: Admin) ->
 
 
 @router.post("/{name}/rollback")
-async def rollback(name: Name, here: Here, caller: Admin) -> Rollout:
+async def rollback(name: Name, here: Administers) -> Rollout:
     """Undo the last step: end the canary, or return to the previous version."""
     load_parsers(here.settings.parser_modules)
     return Rollout.of(await roll_back(here.database, name))
 
 
 @router.post("/{name}/backtest")
-async def backtest(name: Name, order: BacktestOrder, here: Here, caller: Admin) -> BacktestReport:
+async def backtest(name: Name, order: BacktestOrder, here: Administers) -> BacktestReport:
     """Parse archived pages with two versions and return the differences. Stores nothing.
 
     It is answered when it is done: at most 500 pages and a minute, one at a time.

@@ -11,17 +11,21 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
-from forager.api.limits import Cursor, DomainOrEmpty, Limit, Listed, RowId, Url, analyse, listed
+from forager.api.limits import (
+    DomainOrEmpty,
+    Limit,
+    Listed,
+    Paged20,
+    Paged100,
+    RowId,
+    Url,
+    analyse,
+    listed,
+)
 from forager.api.models import LARGEST_INT, Moment, PlainText, Time, View
 from forager.api.models import products as views
-from forager.api.services import Here, Operator, Reader, Services
-from forager.api.streams import (
-    IMAGE_TYPES,
-    MEDIA_TYPES,
-    download,
-    file_responses,
-    image_response,
-)
+from forager.api.services import Operates, Reads, Services
+from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, file_responses, image_response
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
 from forager.extract.product.record import Availability
@@ -33,7 +37,7 @@ from forager.products.export import Export, ExportContent, ExportFormat, export_
 from forager.products.filters import Filters, Order
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
-from forager.products.search import MAX_CHARACTERS, search_products
+from forager.products.search import MAX_CHARACTERS
 
 router = APIRouter(prefix="/products", tags=["products"])
 
@@ -63,20 +67,8 @@ def _filters(
     sku: Text = None,
     gtin: Annotated[PlainText | None, Query(max_length=100)] = None,
 ) -> Filters:
-    return Filters(
-        min_price=min_price,
-        max_price=max_price,
-        currency=currency,
-        availability=tuple(availability or ()),
-        min_rating=min_rating,
-        brand=brand,
-        category=category,
-        domain=domain,
-        changed_since=changed_since,
-        has_problems=has_problems,
-        sku=sku,
-        gtin=gtin,
-    )
+    given = locals()  # the parameters have the names of the filters
+    return Filters(**{**given, "availability": tuple(availability or ())})
 
 
 Wanted = Annotated[Filters, Depends(_filters)]
@@ -84,8 +76,8 @@ Wanted = Annotated[Filters, Depends(_filters)]
 
 @router.get("")
 async def list_products(
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged20,
     wanted: Wanted,
     q: Annotated[
         PlainText | None,
@@ -98,8 +90,6 @@ async def list_products(
     order: Annotated[
         Order | None, Query(description="Newest first by default. Not with `q`.")
     ] = None,
-    limit: Limit = 20,
-    cursor: Cursor = None,
 ) -> views.ProductList:
     """List products that match all filters, newest first; with `q`, sorted by relevance."""
     if q is not None and order is not None:
@@ -107,32 +97,18 @@ async def list_products(
             "what is searched for is ordered by how well it fits",
             hint="Give `q` or `order`, not both.",
         )
-    if q is not None:
-        found = await search_products(
-            here.database, q, wanted, cursor=cursor, limit=limit, engine=here.engine
-        )
-        return views.ProductList(
-            items=[views.Product.of(each) for each in found.items],
-            next_cursor=found.next_cursor,
-            capped=found.capped,
-            note=found.note,
-        )
-    page = await products.list_products(
-        here.database, wanted, order=order or Order.NEWEST, cursor=cursor, limit=limit
-    )
-    items = [views.Product.of(each) for each in page.items]
-    return views.ProductList(items=items, next_cursor=page.next_cursor, capped=False, note=None)
+    return views.ProductList.of(await here.find_products(q, wanted, order, paging))
 
 
 @router.get("/stats")
-async def stats(here: Here, caller: Reader) -> views.ProductStats:
+async def stats(here: Reads) -> views.ProductStats:
     """Show statistics of all products."""
     return views.ProductStats.build(await here.product_stats())
 
 
 @router.get("/changes")
 async def changes(
-    here: Here, caller: Reader, wanted: Wanted, since: Since = None, limit: Limit = 20
+    here: Reads, wanted: Wanted, since: Since = None, limit: Limit = 20
 ) -> views.PriceMoves:
     """List the largest price changes in percent since a given time."""
     start = since or datetime.now(UTC) - timedelta(days=7)
@@ -142,8 +118,7 @@ async def changes(
 
 @router.get("/offers")
 async def offers_by_gtin(
-    here: Here,
-    caller: Reader,
+    here: Reads,
     gtin: Annotated[PlainText, Query(min_length=8, max_length=40, examples=["4006381333931"])],
 ) -> views.ShopOffers:
     """Compare the offers of one article in all shops by its GTIN, cheapest first."""
@@ -158,7 +133,7 @@ async def _offers(here: Services, which: str) -> views.ShopOffers:
 
 
 @router.get("/by-url")
-async def show_by_url(url: Url, here: Here, caller: Reader) -> views.ProductDetail:
+async def show_by_url(url: Url, here: Reads) -> views.ProductDetail:
     """Show a product by the URL of its page."""
     if url.strip().isdigit():
         raise InvalidInput("this is not a URL", hint=Hint("By its id: {}", action("products show")))
@@ -171,8 +146,7 @@ async def show_by_url(url: Url, here: Here, caller: Reader) -> views.ProductDeta
     responses=file_responses(kind.partition(";")[0] for kind in MEDIA_TYPES.values()),
 )
 async def export(
-    here: Here,
-    caller: Reader,
+    here: Reads,
     wanted: Wanted,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
     content: Annotated[
@@ -202,25 +176,25 @@ async def export(
 
 
 @router.get("/audit")
-async def show_audit(here: Here, caller: Reader) -> views.Audit:
+async def show_audit(here: Reads) -> views.Audit:
     """Show the findings of the last audit; workers run one every day."""
     return views.Audit.of(await last_audit(here.database))
 
 
 @router.post("/audit")
-async def run_audit(here: Here, caller: Operator) -> views.Audit:
+async def run_audit(here: Operates) -> views.Audit:
     """Check the catalog for contradictory or stale data now, and return the findings."""
     return views.Audit.of(await here.audit())
 
 
 @router.get("/{product_id}")
-async def show(product_id: ProductId, here: Here, caller: Reader) -> views.ProductDetail:
+async def show(product_id: ProductId, here: Reads) -> views.ProductDetail:
     """Show all data of one product, with the confidence of each field."""
     return views.ProductDetail.build(await products.show_product(here.database, str(product_id)))
 
 
 @router.get("/{product_id}/offers")
-async def offers(product_id: ProductId, here: Here, caller: Reader) -> views.ShopOffers:
+async def offers(product_id: ProductId, here: Reads) -> views.ShopOffers:
     """Compare the offers of the same article in all shops, cheapest first."""
     return await _offers(here, str(product_id))
 
@@ -228,8 +202,8 @@ async def offers(product_id: ProductId, here: Here, caller: Reader) -> views.Sho
 @router.get("/{product_id}/history")
 async def history(
     product_id: ProductId,
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged100,
     variant: Annotated[
         PlainText | None,
         Query(
@@ -239,12 +213,10 @@ async def history(
         ),
     ] = None,
     since: Since = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
 ) -> Listed[views.PriceChange]:
     """Show the price history of a product, newest change first."""
     page = await price_history(
-        here.database, str(product_id), variant=variant, since=since, cursor=cursor, limit=limit
+        here.database, str(product_id), variant=variant, since=since, **paging
     )
     return listed(page, views.PriceChange.of)
 
@@ -268,8 +240,7 @@ async def image(
         int,
         Path(ge=0, le=LARGEST_INT, description="Position of the image, as listed by the product."),
     ],
-    here: Here,
-    caller: Reader,
+    here: Reads,
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """Download a stored image of a product."""
@@ -294,15 +265,14 @@ analytics_router = APIRouter(prefix="/analytics", tags=["analytics"])
 
 
 @analytics_router.get("")
-async def list_all(caller: Operator) -> Listed[AnalyticsQuery]:
+async def list_all(here: Operates) -> Listed[AnalyticsQuery]:
     """List the available queries."""
     return listed(Page(list(list_queries()), None), AnalyticsQuery.of)
 
 
 @analytics_router.get("/answer")
 async def answer(
-    here: Here,
-    caller: Operator,
+    here: Operates,
     query: Annotated[PlainText, Query(min_length=1, max_length=100, examples=["price-changes"])],
     days: Annotated[int, Query(ge=1, le=MOST_DAYS, description="Number of days to cover.")] = (
         DEFAULT_DAYS

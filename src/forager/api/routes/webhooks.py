@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import MAX_BULK, Cursor, Domain, Limit, Listed, RowId, listed
+from forager.api.limits import MAX_BULK, Domain, Listed, Paged, RowId, listed
 from forager.api.models import LARGEST_BIGINT, Moment, Order, PlainText, Reason, Time, View, example
 from forager.api.models.products import AlertOrder, AlertRule
-from forager.api.services import Admin, Here, Operator, Reader
+from forager.api.services import Administers, Operates, Reads
 from forager.errors import InvalidInput
 from forager.products import alerts
 from forager.webhooks import webhook
@@ -111,12 +111,9 @@ class WebhookPatch(Order):
     )
 
     def changes(self) -> WebhookChanges:
-        """The given values; null is a value too."""
         if not self.model_fields_set:
             raise InvalidInput("nothing to change was given")
-        given: Any = {name: getattr(self, name) for name in self.model_fields_set}
-        changes: WebhookChanges = given
-        return changes
+        return cast(WebhookChanges, self.given())
 
 
 class SecretOrder(Order):
@@ -189,40 +186,30 @@ MessageId = Annotated[int, Path(ge=1, le=LARGEST_BIGINT, description="ID of the 
 
 @router.get("/events", tags=["events"])
 async def events(
-    here: Here,
-    caller: Reader,
+    here: Reads,
+    paging: Paged,
     kind: EventKind | None = None,
     domain: Domain = None,
     product_id: Annotated[int | None, Query(ge=1, le=LARGEST_BIGINT)] = None,
     since: Annotated[
         Moment | None, Query(description="Only events from this time on; UTC without a zone.")
     ] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
 ) -> Listed[CatalogEvent]:
     """List events of products and domains, newest first."""
     page = await list_events(
-        here.database,
-        kind=kind,
-        domain=domain,
-        product_id=product_id,
-        since=since,
-        cursor=cursor,
-        limit=limit,
+        here.database, kind=kind, domain=domain, product_id=product_id, since=since, **paging
     )
     return listed(page, CatalogEvent.of)
 
 
 @router.get("/alerts", tags=["alerts"])
-async def list_alerts(
-    here: Here, caller: Reader, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[AlertRule]:
+async def list_alerts(here: Reads, paging: Paged) -> Listed[AlertRule]:
     """List alert rules by ID."""
-    return listed(await alerts.list_alerts(here.database, cursor=cursor, limit=limit), AlertRule.of)
+    return listed(await alerts.list_alerts(here.database, **paging), AlertRule.of)
 
 
 @router.post("/alerts", status_code=201, response_model=AlertRule, tags=["alerts"])
-async def add_alert(order: AlertOrder, caller: Operator, once: OnlyOnce) -> Response:
+async def add_alert(order: AlertOrder, here: Operates, once: OnlyOnce) -> Response:
     """Add an alert rule: offers that meet it from now on are `product.alert` events."""
     new = order.new()
     return await once.do(
@@ -231,21 +218,19 @@ async def add_alert(order: AlertOrder, caller: Operator, once: OnlyOnce) -> Resp
 
 
 @router.delete("/alerts/{rule_id}", tags=["alerts"])
-async def delete_alert(rule_id: RowId, here: Here, caller: Operator) -> AlertRule:
+async def delete_alert(rule_id: RowId, here: Operates) -> AlertRule:
     """Delete an alert rule. Its past events stay."""
     return AlertRule.of(await alerts.delete_alert(here.database, rule_id))
 
 
 @router.get("/webhooks", tags=["webhooks"])
-async def list_webhooks(
-    here: Here, caller: Operator, limit: Limit = 50, cursor: Cursor = None
-) -> Listed[Webhook]:
+async def list_webhooks(here: Operates, paging: Paged) -> Listed[Webhook]:
     """List webhooks by ID, with their state."""
-    return listed(await here.webhooks.page(cursor=cursor, limit=limit), Webhook.of)
+    return listed(await here.webhooks.page(**paging), Webhook.of)
 
 
 @router.post("/webhooks", status_code=201, response_model=IssuedWebhook, tags=["webhooks"])
-async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
+async def add(order: WebhookOrder, here: Administers, once: OnlyOnce) -> Response:
     """Send events to a URL or an e-mail address. The secret is only in this response."""
     new = order.new()
     return await once.do(
@@ -254,13 +239,15 @@ async def add(order: WebhookOrder, caller: Admin, once: OnlyOnce) -> Response:
 
 
 @router.get("/webhooks/{webhook_id}", tags=["webhooks"])
-async def show(webhook_id: RowId, here: Here, caller: Operator) -> Webhook:
+async def show(webhook_id: RowId, here: Operates) -> Webhook:
     """Show a webhook."""
     return Webhook.of(await here.webhooks.get(webhook_id))
 
 
 @router.patch("/webhooks/{webhook_id}", response_model=ChangedWebhook, tags=["webhooks"])
-async def change(webhook_id: RowId, order: WebhookPatch, caller: Admin, once: OnlyOnce) -> Response:
+async def change(
+    webhook_id: RowId, order: WebhookPatch, here: Administers, once: OnlyOnce
+) -> Response:
     """Change a webhook; omitted fields stay. A new secret is only in this response."""
     changes = order.changes()
     return await once.do(
@@ -272,20 +259,20 @@ async def change(webhook_id: RowId, order: WebhookPatch, caller: Admin, once: On
 
 
 @router.delete("/webhooks/{webhook_id}", tags=["webhooks"])
-async def remove(webhook_id: RowId, here: Here, caller: Admin) -> RemovedWebhook:
+async def remove(webhook_id: RowId, here: Administers) -> RemovedWebhook:
     """Delete a webhook and its pending messages."""
     return RemovedWebhook(id=(await here.webhooks.remove(webhook_id)).id)
 
 
 @router.post("/webhooks/{webhook_id}/enable", tags=["webhooks"])
-async def enable(webhook_id: RowId, here: Here, caller: Admin) -> Webhook:
+async def enable(webhook_id: RowId, here: Administers) -> Webhook:
     """Resume deliveries to a webhook, starting with pending messages."""
     return Webhook.of(await here.webhooks.enable(webhook_id))
 
 
 @router.post("/webhooks/{webhook_id}/disable", tags=["webhooks"])
 async def disable(
-    webhook_id: RowId, here: Here, caller: Admin, order: DisableWebhookOrder | None = None
+    webhook_id: RowId, here: Administers, order: DisableWebhookOrder | None = None
 ) -> Webhook:
     """Stop deliveries to a webhook until it is enabled again."""
     return Webhook.of(await here.webhooks.disable(webhook_id, order.reason if order else None))
@@ -298,7 +285,7 @@ async def disable(
     tags=["webhooks"],
 )
 async def rotate_secret(
-    webhook_id: RowId, caller: Admin, once: OnlyOnce, order: SecretOrder | None = None
+    webhook_id: RowId, here: Administers, once: OnlyOnce, order: SecretOrder | None = None
 ) -> Response:
     """Sign with a new secret from the next message on. It is only in this response."""
     secret = order.secret if order else None
@@ -311,28 +298,23 @@ async def rotate_secret(
 
 
 @router.post("/webhooks/{webhook_id}/test", tags=["webhooks"])
-async def send(webhook_id: RowId, here: Here, caller: Admin) -> TestResult:
+async def send(webhook_id: RowId, here: Administers) -> TestResult:
     """Send a test message now and show the response."""
     return TestResult.of(await send_test(here.database, here.settings, webhook_id))
 
 
 @router.get("/webhooks/{webhook_id}/deliveries", tags=["webhooks"])
 async def deliveries(
-    webhook_id: RowId,
-    here: Here,
-    caller: Operator,
-    state: DeliveryState | None = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
+    webhook_id: RowId, here: Operates, paging: Paged, state: DeliveryState | None = None
 ) -> Listed[Delivery]:
     """List messages to a webhook, newest first."""
-    page = await here.webhooks.deliveries(webhook_id, state=state, cursor=cursor, limit=limit)
+    page = await here.webhooks.deliveries(webhook_id, state=state, **paging)
     return listed(page, Delivery.of)
 
 
 @router.get("/webhooks/{webhook_id}/deliveries/{message_id}", tags=["webhooks"])
 async def show_delivery(
-    webhook_id: RowId, message_id: MessageId, here: Here, caller: Operator
+    webhook_id: RowId, message_id: MessageId, here: Operates
 ) -> DeliveryDetails:
     """Show a message: its payload, and the responses to the last attempts."""
     found, event = await here.webhooks.delivery(webhook_id, message_id)
@@ -341,7 +323,7 @@ async def show_delivery(
 
 @router.post("/webhooks/{webhook_id}/retry", tags=["webhooks"])
 async def retry(
-    webhook_id: RowId, here: Here, caller: Admin, order: RetryOrder | None = None
+    webhook_id: RowId, here: Administers, order: RetryOrder | None = None
 ) -> RenewedMessages:
     """Retry failed messages, and send pending ones at once."""
     done = await here.webhooks.retry(webhook_id, order.messages if order else None)

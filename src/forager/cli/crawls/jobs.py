@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import typer
 
@@ -45,23 +46,30 @@ def _status(job: Job) -> tuple[str, str]:
     return job.shown_status, STYLES[job.shown_status]
 
 
-def _note(job: Job) -> str:
-    retried = ""
-    if job.status not in FINISHED and job.retry_count:
-        retried = f"retry {job.retry_count} of {job.max_retries}: "
-    text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
-    return on_one_line(retried + text)
+@dataclass(frozen=True, slots=True)
+class _ListedJob:
+    job: Job
+    # what an active crawl waits for: a host, its robots.txt or a retry, but not a worker
+    wait: str | None
+
+    @property
+    def note(self) -> str:
+        job, retried = self.job, ""
+        if job.status not in FINISHED and job.retry_count:
+            retried = f"retry {job.retry_count} of {job.max_retries}: "
+        text = job.error_message or (job.stop_reason if job.stop_reason != "finished" else "") or ""
+        return "; ".join(filter(None, (retried + text, self.wait)))
 
 
 _COLUMNS: Columns = {
-    "ID": "id",
-    "STATUS": _status,
-    "KIND": "kind",
-    "DONE>": lambda job: f"{job.progress_percentage} %",
-    "CREATED": "created_at",
+    "ID": "job.id",
+    "STATUS": lambda listed: _status(listed.job),
+    "KIND": "job.kind",
+    "DONE>": lambda listed: f"{listed.job.progress_percentage} %",
+    "CREATED": "job.created_at",
     # terminals are narrow
-    "SOURCE…?": "source_id",
-    "NOTE…?": _note,
+    "SOURCE…?": "job.source_id",
+    "NOTE…?": "note",
 }
 _EVENT_COLUMNS: Columns = {
     "TIME": "at",
@@ -78,6 +86,7 @@ _EVENT_COLUMNS: Columns = {
     _COLUMNS,
     none="There are no jobs. `forager crawl URL` creates one, and so does `forager demo`.",
     no_match="No jobs match. `forager jobs work` counts jobs by state.",
+    document=lambda listed: listed.job,
 )
 async def list_jobs(
     here: CommandContext,
@@ -88,9 +97,26 @@ async def list_jobs(
     cursor: Cursor = None,
 ) -> object:
     """List jobs, newest first."""
-    return await here.queue.list_jobs(
+    page = await here.queue.list_jobs(
         statuses=status, kind=kind, source_id=source, cursor=cursor, limit=limit
     )
+    waits = await _waits(here, page.items)
+    jobs = [_ListedJob(job, waits.get(job.id)) for job in page.items]
+    return Page(jobs, page.next_cursor)
+
+
+async def _waits(here: CommandContext, jobs: Sequence[Job]) -> dict[UUID, str]:
+    active = [job.id for job in jobs if job.status in (Status.PENDING, Status.PROCESSING)]
+    if not active:
+        return {}
+    from forager.crawl.report import crawl_reports
+
+    reports = await crawl_reports(here.database, active)
+    return {
+        job_id: report.wait.words
+        for job_id, report in reports.items()
+        if report.wait and (report.wait.seconds or report.job.status is Status.PROCESSING)
+    }
 
 
 def _show_report(reports: tuple[JobReport, CrawlReport]) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forager.crawl.job import open_gate, user_agent
+from forager.crawl.job import open_gate
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
-from forager.errors import ErrorKind, GiveUp
 from forager.extract.page import PageFacts, extract_page
-from forager.extract.urls import Refusal, normalise
 from forager.fetch.failure import classify_status
-from forager.fetch.response import Request, Response
+from forager.fetch.response import Request, Response, agent_header
 from forager.fetch.robots.gate import RobotsVerdict
 from forager.fetch.robots.rules import product_token
-from forager.fetch.sender import Hop, follow
+from forager.fetch.sender import Hop, follow, page_url
 from forager.render.finding import browser_path
 from forager.render.limits import RenderLimits
 from forager.render.renderer import RENDERED_TYPE, RenderedPage, Renderer
-from forager.render.resources import ResourceLoader, robots_check
+from forager.render.resources import ResourceLoader
 from forager.settings import Settings
 
 
@@ -51,16 +49,15 @@ async def probe(
     With `render` its facts are those of the page in a browser; robots.txt holds for what it loads.
     """
     url = options.seeds[0]
-    agent = user_agent(options, settings)
+    agent = agent_header(settings, options.user_agent)
     async with open_gate(database, settings, options) as gate:
         verdict = await gate.verdict(url)
-        followed = await follow(gate, Request(url), _must_be_a_page)
-        response = followed.response
+        response, hops = await follow(gate, Request(url), _must_be_a_page)
         failure = classify_status(response.status, response.headers)
         rendered = None
         if render and failure is None:
             limits = RenderLimits.of(settings)
-            loader = ResourceLoader.of(gate, robots_check(gate), limits)
+            loader = ResourceLoader.of(gate, gate.check, limits)
             async with Renderer(browser_path(settings), limits, user_agent=agent) as renderer:
                 rendered = await renderer.render(response, loader, screenshot=screenshot)
     facts = None
@@ -73,10 +70,8 @@ async def probe(
             product_token(agent),
         )
     problem = None if failure is None else failure.message
-    return Probe(response, followed.hops, verdict, facts, problem, rendered)
+    return Probe(response, hops, verdict, facts, problem, rendered)
 
 
 async def _must_be_a_page(url: str) -> None:
-    refusal = normalise(url)
-    if isinstance(refusal, Refusal):
-        raise GiveUp(f"{url} cannot be fetched: {refusal.value}", kind=ErrorKind.VALIDATION)
+    page_url(url)

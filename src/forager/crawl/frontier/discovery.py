@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from forager.crawl.frontier.entry import Entry, Found, PageLinks, Via
+from forager.crawl.frontier.entry import Entry, PageLinks, Via
 from forager.crawl.frontier.scope import Scope, ScopeReason
 from forager.crawl.frontier.seen import SeenSet
 from forager.crawl.ledger import Ledger
@@ -88,13 +88,13 @@ class Discovery:
                 urls = urls or links.urls.decode().split("\n")
                 self.judge(links.found(page, place, urls[place]), new, into)
 
-    def meet(self, found: Sequence[Found], into: Discovered) -> None:
+    def meet(self, found: Sequence[Entry], into: Discovered) -> None:
         """Judge URLs, some of them known; what is new goes to the frontier or is refused."""
         news = self._seen.add_many(key_fingerprint(item.key) for item in found)
         for item, new in zip(found, news, strict=True):
             self.judge(item, new, into)
 
-    def judge(self, item: Found, new: bool, into: Discovered) -> None:
+    def judge(self, item: Entry, new: bool, into: Discovered) -> None:
         """Decide about one URL; `new` says that it was never met before."""
         if not new:
             self._revive(item, into)
@@ -106,10 +106,12 @@ class Discovery:
             return
         if reason in LIFTABLE:
             self._liftable[reason].add(key_fingerprint(item.key))
-        into.excluded.append(_excluded(item, reason, words))
+        into.excluded.append(
+            Settlement(entry=item, outcome=Outcome.EXCLUDED, reason=reason, detail=words)
+        )
         self._ledger.exclude(reason)
 
-    def _revive(self, item: Found, into: Discovered) -> None:
+    def _revive(self, item: Entry, into: Discovered) -> None:
         """Lift the refusal of a URL that depended on the links to it so far."""
         fingerprint = key_fingerprint(item.key)
         reason = self._lifted_reason(fingerprint)
@@ -127,7 +129,7 @@ class Discovery:
                 return None if fingerprint in self._revived else reason
         return None
 
-    def _refusal(self, item: Found) -> tuple[str | None, str]:
+    def _refusal(self, item: Entry) -> tuple[str | None, str]:
         rule = self.scope.refusal(item.url, item.depth)
         if rule is not None:
             return rule.reason, rule.words
@@ -141,17 +143,9 @@ class Discovery:
             return f"{TRAP}:query_explosion", "too many URLs of the same shape"
         return None, ""
 
-    def _entry(self, item: Found) -> Entry:
+    def _entry(self, item: Entry) -> Entry:
         seq, self.next_seq = self.next_seq, self.next_seq + 1
-        return Entry(
-            depth=item.depth,
-            seq=seq,
-            key=item.key,
-            url=item.url,
-            via=item.via,
-            parent=item.parent,
-            redirects=item.redirects,
-        )
+        return replace(item, seq=seq)
 
     def _count_shape(self, url: str) -> bool:
         """Count a URL among those of its shape; True if there are too many of them."""
@@ -185,13 +179,6 @@ def _shape(url: str) -> tuple[str | None, int]:
     if "{date}" in shape or (variables >= 2 and _CALENDAR.search(shape)):
         return shape, CALENDAR_LIMIT
     return (shape, NUMBERS_LIMIT) if variables >= 2 else (None, 0)
-
-
-def _excluded(item: Found, reason: str, words: str) -> Settlement:
-    entry = Entry(
-        depth=item.depth, seq=-1, key=item.key, url=item.url, via=item.via, parent=item.parent
-    )
-    return Settlement(entry=entry, outcome=Outcome.EXCLUDED, reason=reason, detail=words)
 
 
 def _today() -> date:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from forager.extract.keys import KEY_LENGTH
+from forager.extract.keys import KEY_LENGTH, url_key
 from forager.extract.urls import NormalisedUrl
 
 
@@ -24,7 +24,7 @@ class Via(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the frontier; (depth, seq) is its place in the order of a crawl."""
+    """A URL of a crawl; (depth, seq) is its place in the frontier, once it is there."""
 
     depth: int
     seq: int
@@ -35,19 +35,19 @@ class Entry:
     attempts: int = 0
     # keys of the URLs that redirected here, first one first
     redirects: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A discovered URL before the decision about it."""
-
-    url: NormalisedUrl
-    key: bytes
-    via: Via
-    depth: int
-    parent: bytes | None
+    # every link to it says nofollow
     nofollow: bool = False
-    redirects: tuple[bytes, ...] = ()
+
+
+def found_url(
+    url: NormalisedUrl,
+    via: Via,
+    depth: int,
+    parent: bytes | None = None,
+    redirects: tuple[bytes, ...] = (),
+) -> Entry:
+    """A discovered URL before the decision about it."""
+    return Entry(depth, -1, url_key(url), url, via, parent, redirects=redirects)
 
 
 # the largest value of the column: deeper pages all get this depth
@@ -72,14 +72,15 @@ class PageLinks:
             words.byteswap()
         return words[::2]
 
-    def found(self, page: Entry, place: int, url: str) -> Found:
+    def found(self, page: Entry, place: int, url: str) -> Entry:
         start = place * KEY_LENGTH
-        return Found(
-            url=NormalisedUrl(url),
-            key=self.keys[start : start + KEY_LENGTH],
-            via=Via.LINK,
-            depth=min(page.depth + 1, MAX_DEPTH),
-            parent=page.key,
+        return Entry(
+            min(page.depth + 1, MAX_DEPTH),
+            -1,
+            self.keys[start : start + KEY_LENGTH],
+            NormalisedUrl(url),
+            Via.LINK,
+            page.key,
             nofollow=place >= self.followed,
         )
 

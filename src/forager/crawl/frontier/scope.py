@@ -75,26 +75,27 @@ class Scope:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         max_depth: int | None = None,
-        extensions: frozenset[str] = MEDIA_EXTENSIONS,
     ) -> None:
         if not seeds:
             raise InvalidInput("a crawl needs a URL to start from")
         self.mode = mode
-        self._seeds = frozenset(seeds)
         self._include = [Pattern.compile(text) for text in include]
         self._exclude = [Pattern.compile(text) for text in exclude]
         self._max_depth = max_depth
-        self._extensions = extensions
-        self._hosts = frozenset(_site(host_of(seed)) for seed in seeds)
-        self._domains = frozenset(registrable_domain(host_of(seed)) for seed in seeds)
-        self._folders = tuple(_folder(seed) for seed in seeds)
+        self._seeds: set[str] = set()
+        self._hosts: set[str] = set()
+        self._domains: set[str] = set()
+        # hosts with a path that ends with a slash
+        self._folders: dict[str, None] = {}
+        for seed in seeds:
+            self.add_seed(seed)
 
     def add_seed(self, seed: NormalisedUrl) -> None:
-        """Widen the scope by the target of a seed that redirects."""
-        self._seeds |= {seed}
-        self._hosts |= {_site(host_of(seed))}
-        self._domains |= {registrable_domain(host_of(seed))}
-        self._folders = (*self._folders, _folder(seed))
+        """Widen the scope by a seed, or by the target of one that redirects."""
+        self._seeds.add(seed)
+        self._hosts.add(_site(host_of(seed)))
+        self._domains.add(registrable_domain(host_of(seed)))
+        self._folders[_folder(seed)] = None
 
     def refusal(self, url: NormalisedUrl, depth: int = 0) -> ScopeRule | None:
         """The rule that refuses a URL found `depth` links from a seed; None if it is crawled."""
@@ -119,7 +120,10 @@ class Scope:
 
     def _is_below(self, host: str, url: str) -> bool:
         place = _site(host) + path_and_query(url)
-        return any(folder.contains(place) for folder in self._folders)
+        if place.startswith(tuple(self._folders)):
+            return True
+        # a folder itself counts with and without its last slash
+        return place.partition("?")[0] + "/" in self._folders
 
     def _excluded(self, url: str, depth: int) -> ScopeRule | None:
         # exclude before include: who names a page to leave out means it
@@ -129,29 +133,19 @@ class Scope:
         if self._include and not any(pattern.matches(url) for pattern in self._include):
             return _NOT_INCLUDED
         extension = _extension(url)
-        if extension in self._extensions:
+        if extension in MEDIA_EXTENSIONS:
             return ScopeRule(ScopeReason.TYPE, f".{extension} is not a page")
         if self._max_depth is not None and depth > self._max_depth:
             return ScopeRule(ScopeReason.DEPTH, f"it is more than {self._max_depth} links away")
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """A host and a path; a folder itself counts with and without its last slash."""
-
-    path: str
-
-    def contains(self, place: str) -> bool:
-        return place.startswith(self.path) or place.partition("?")[0] == self.path[:-1]
-
-
-def _folder(seed: str) -> _Folder:
+def _folder(seed: str) -> str:
     """`/docs/intro.html` lies in `/docs/`; `/docs` is that folder, for it looks like no file."""
     path = path_and_query(seed).partition("?")[0]
     parent, _, last = path.rpartition("/")
     folder = path if last and not _PAGE_EXTENSION.search(last) else parent
-    return _Folder(f"{_site(host_of(seed))}{folder}/")
+    return f"{_site(host_of(seed))}{folder}/"
 
 
 def _site(host: str) -> str:

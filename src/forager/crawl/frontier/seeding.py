@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.frontier.discovery import Discovery
-from forager.crawl.frontier.entry import Found, Via
+from forager.crawl.frontier.entry import Entry, Via, found_url
 from forager.crawl.frontier.scope import Scope
 from forager.crawl.judge import RETRY_DELAY_MAX
 from forager.crawl.ledger import OUT_OF_SCOPE, SITEMAPS, CrawlState
 from forager.crawl.options import CrawlOptions, Strategy
 from forager.crawl.sitemaps.reader import Sitemap
 from forager.errors import Retry, WorkFailed
-from forager.extract.keys import url_key
 from forager.extract.traps import without_session
 from forager.extract.urls import NormalisedUrl, Refusal, normalise
 from forager.fetch.budgets.slots import HostResting
-from forager.fetch.failure import classify_status
 from forager.fetch.response import Limits, Request
 from forager.fetch.robots.gate import RobotsGate, origin_of
-from forager.fetch.sender import follow
+from forager.fetch.sender import fetch_page
 from forager.jobs.context import JobContext
 from forager.jobs.kinds import Waiting
 from forager.logs import get_logger
@@ -37,55 +36,46 @@ MAX_RETRIES = 10
 BATCH = 1_000
 
 
+@dataclass(slots=True)
 class Seeding:
     """Puts seeds and sitemap entries into the frontier, in separate commits."""
 
-    def __init__(
-        self,
-        context: JobContext,
-        options: CrawlOptions,
-        state: CrawlState,
-        discovery: Discovery,
-        committer: Committer,
-        *,
-        robots: RobotsGate,
-    ) -> None:
-        self._context = context
-        self._options = options
-        self._state = state
-        self._discovery = discovery
-        self._committer = committer
-        self._robots = robots
-        self._retries = MAX_RETRIES
-        # the sitemaps of some host cannot be fetched yet
-        self._deferred: Waiting | None = None
+    context: JobContext
+    options: CrawlOptions
+    state: CrawlState
+    discovery: Discovery
+    committer: Committer
+    robots: RobotsGate
+    _retries: int = field(default=MAX_RETRIES, init=False)
+    # the sitemaps of some host cannot be fetched yet
+    _deferred: Waiting | None = field(default=None, init=False)
 
     async def run(self, *, last: bool = False) -> Waiting | None:
         """Resume where the last run stopped; returns the wait if a host cannot be fetched from yet.
 
         With `last`, such hosts are skipped.
         """
-        if self._state.seeded:
+        if self.state.seeded:
             return None
         self._deferred = None
-        if self._options.strategy is not Strategy.SITEMAP:
-            await self._commit([_seed(url) for url in first_urls(self._options)])
-        if self._options.strategy in (Strategy.SITE, Strategy.SITEMAP):
+        if self.options.strategy is not Strategy.SITEMAP:
+            await self._commit([found_url(url, Via.SEED, 0) for url in first_urls(self.options)])
+        if self.options.strategy in (Strategy.SITE, Strategy.SITEMAP):
             await self._read_sitemaps()
-        if not self._context.stopping.is_set() and (last or self._deferred is None):
-            self._state.seeded = True
+        if not self.context.stopping.is_set() and (last or self._deferred is None):
+            self.state.seeded = True
             # written with every commit, and needed no more
-            self._state.sitemaps_read, self._state.sitemaps_waiting = [], []
+            self.state.sitemaps_read, self.state.sitemaps_waiting = [], []
             await self._commit([])
         return self._deferred
 
     async def _read_sitemaps(self) -> None:
-        state = self._state
+        state = self.state
         if not state.sitemaps_waiting:
-            urls, deferred = await sitemap_urls(self._options, self._robots)
+            urls, deferred = await sitemap_urls(self.options, self.robots)
             self._deferred = deferred or self._deferred
             state.sitemaps_waiting = self._within_limit(urls)
-        while state.sitemaps_waiting and not self._context.stopping.is_set():
+        while state.sitemaps_waiting and not self.context.stopping.is_set():
             url = state.sitemaps_waiting[0]
             further: list[str] = []
             if url not in state.sitemaps_read:
@@ -100,10 +90,10 @@ class Seeding:
 
     def _within_limit(self, urls: Iterable[str]) -> list[str]:
         """Limit the sitemaps to read: the list is part of every commit."""
-        news = [url for url in urls if url not in self._state.sitemaps_read]
-        room = MAX_SITEMAPS - len(self._state.sitemaps_read)
+        news = [url for url in urls if url not in self.state.sitemaps_read]
+        room = MAX_SITEMAPS - len(self.state.sitemaps_read)
         if len(news) > room:
-            self._state.ledger.note(SITEMAPS, "beyond_limit", len(news) - room)
+            self.state.ledger.note(SITEMAPS, "beyond_limit", len(news) - room)
         return news[:room]
 
     async def _try_sitemap(self, url: str) -> list[str]:
@@ -113,24 +103,24 @@ class Seeding:
         except HostResting:
             raise
         except WorkFailed as error:
-            self._state.ledger.note(SITEMAPS, f"failed: {error.kind}")
+            self.state.ledger.note(SITEMAPS, f"failed: {error.kind}")
             log.warning("sitemap cannot be read", url=url, reason=error.message)
             further = []
-        self._state.sitemaps_read.append(url)
+        self.state.sitemaps_read.append(url)
         return further
 
     async def _read_sitemap(self, url: str) -> list[str]:
         """Commit the pages of one sitemap; the further sitemaps it names are the answer."""
         sitemap = Sitemap(url, await self._fetch(url))
         further: list[str] = []
-        pages: list[Found] = []
+        pages: list[Entry] = []
         outside = 0
         for entry in sitemap:
             if entry.is_sitemap:
                 further.append(entry.url)
                 continue
             page = _listed(entry.url)
-            if self._discovery.scope.outside(page.url) is not None:
+            if self.discovery.scope.outside(page.url) is not None:
                 outside += 1
                 continue
             pages.append(page)
@@ -139,29 +129,29 @@ class Seeding:
                 pages = []
         await self._commit(pages)
         # recorded once it was read to its end, so that a second reading counts nothing twice
-        self._state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
-        self._state.ledger.note(SITEMAPS, "read" if sitemap.error is None else "damaged")
+        self.state.ledger.note(OUT_OF_SCOPE, "sitemap", outside)
+        self.state.ledger.note(SITEMAPS, "read" if sitemap.error is None else "damaged")
         return further
 
     async def _fetch(self, url: str) -> bytes:
         """The bytes of a sitemap; temporary failures are retried."""
-        for attempt in range(self._options.retries):
+        for attempt in range(self.options.retries):
             try:
-                return await fetch_sitemap(self._robots, url)
+                return await fetch_sitemap(self.robots, url)
             except HostResting:
                 raise
             except Retry:
                 if not self._retries:
                     raise
             self._retries -= 1
-            await asyncio.sleep(min(RETRY_DELAY_MAX, self._options.retry_delay * 2**attempt))
-        return await fetch_sitemap(self._robots, url)
+            await asyncio.sleep(min(RETRY_DELAY_MAX, self.options.retry_delay * 2**attempt))
+        return await fetch_sitemap(self.robots, url)
 
-    async def _commit(self, found: list[Found]) -> None:
+    async def _commit(self, found: list[Entry]) -> None:
         batch = Batch()
-        self._discovery.meet(found, batch.discovered)
-        self._state.next_seq = self._discovery.next_seq
-        await self._committer.write(batch)
+        self.discovery.meet(found, batch.discovered)
+        self.state.next_seq = self.discovery.next_seq
+        await self.committer.write(batch)
 
 
 async def sitemap_urls(
@@ -191,16 +181,8 @@ async def sitemap_urls(
 
 
 async def fetch_sitemap(robots: RobotsGate, url: str) -> bytes:
-    followed = await follow(robots, Request(url, limits=SITEMAP_LIMITS), any_hop, max_hops=5)
-    response = followed.response
-    error = classify_status(response.status, response.headers)
-    if error is not None:
-        raise error
-    return response.body
-
-
-async def any_hop(_: str) -> None:
-    """Allow redirects to anywhere; the guard checks every address."""
+    request = Request(url, limits=SITEMAP_LIMITS)
+    return (await fetch_page(robots, request, max_hops=5)).body
 
 
 def first_urls(options: CrawlOptions) -> list[NormalisedUrl]:
@@ -223,14 +205,9 @@ def scope_of(options: CrawlOptions, more_seeds: Iterable[NormalisedUrl] = ()) ->
     )
 
 
-def _seed(url: NormalisedUrl) -> Found:
-    return Found(url, url_key(url), Via.SEED, 0, None)
-
-
-def _listed(url: NormalisedUrl) -> Found:
+def _listed(url: NormalisedUrl) -> Entry:
     plain = normalise(without_session(url))
-    page = url if isinstance(plain, Refusal) else plain
-    return Found(page, url_key(page), Via.SITEMAP, 1, None)
+    return found_url(url if isinstance(plain, Refusal) else plain, Via.SITEMAP, 1)
 
 
 def _addresses(lines: Iterable[str], base: str) -> list[str]:

@@ -52,18 +52,18 @@ _IS_NO_PAGE: LiteralString = """
 
 
 async def select_pointers(
-    connection: Connection, job_id: UUID, reasons: Sequence[str], first: bytes, last: bytes
+    connection: Connection, job_id: UUID, first: bytes, last: bytes
 ) -> list[Pointer]:
-    """Duplicates whose target is no page."""
+    """Redirects and canonical URLs whose target is no page."""
     cursor = await connection.execute(
         f"""
         SELECT d.url_hash, d.reason, k.target, t.outcome,
                t.reason IS NOT DISTINCT FROM 'redirect_loop'
         {_DUPLICATES}
-           AND d.reason = ANY(%s) AND {_IS_NO_PAGE}
+           AND d.reason IN ('redirect', 'canonical') AND {_IS_NO_PAGE}
          ORDER BY d.url_hash
         """,
-        (job_id, first, last, list(reasons)),
+        (job_id, first, last),
     )
     return [
         Pointer(bytes(key), reason, bytes(target), outcome, is_loop)

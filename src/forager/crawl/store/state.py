@@ -22,27 +22,10 @@ async def insert_state(connection: Connection, job_id: UUID) -> None:
 
 
 async def update_state(connection: Connection, job_id: UUID, values: dict[str, Any]) -> None:
-    """Write the ledger and where the crawl stands. The table's constraint balances it."""
+    """Write the ledger and where the crawl stands, by column; a constraint balances it."""
+    columns = ", ".join(f"{name} = %({name})s" for name in values)
     await connection.execute(
-        """
-        UPDATE crawl_states
-           SET discovered = %(discovered)s,
-               fetched = %(fetched)s,
-               unchanged = %(unchanged)s,
-               duplicate = %(duplicate)s,
-               failed = %(failed)s,
-               excluded = %(excluded)s,
-               total_pending = %(pending)s,
-               total_processed = %(processed)s,
-               current_depth = %(depth)s,
-               reasons = %(reasons)s,
-               bytes_fetched = %(bytes_fetched)s,
-               seconds = %(seconds)s,
-               next_seq = %(next_seq)s,
-               checkpoint = %(checkpoint)s,
-               updated_at = now()
-         WHERE job_id = %(job_id)s
-        """,
+        f"UPDATE crawl_states SET {columns}, updated_at = now() WHERE job_id = %(job_id)s",
         {
             **values,
             "job_id": job_id,

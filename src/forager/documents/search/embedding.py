@@ -22,6 +22,8 @@ OFF, AUTO = "off", "auto"
 MAX_TOKENS = 256
 MAX_CHARACTERS = 2_000
 TIMEOUT = 60.0
+# of a half-precision number, as vectors are stored
+LARGEST = 65_504.0
 
 Vector = list[float]
 
@@ -91,6 +93,8 @@ class EndpointModel:
                 found = await answer.json()
             rows = sorted(found["data"], key=lambda row: row["index"])
             vectors = [[float(number) for number in row["embedding"]] for row in rows]
+            if not all(abs(number) <= LARGEST for vector in vectors for number in vector):
+                raise ValueError("the numbers of its vectors are too large")
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
             raise EmbeddingFailed(f"the embeddings endpoint failed: {error}") from error
         if len(vectors) != len(texts):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from forager.documents.store import words as store
-from forager.documents.store.words import IndexedSection
 from forager.index import kind
 from forager.index.kind import SECTIONS, Entry, Kind
 from forager.index.tsquery import words_of
@@ -15,22 +16,15 @@ from forager.outbox.message import Message
 PATH_LENGTH = 500
 
 
-def entry_of(section: IndexedSection) -> Entry:
-    body = {
-        "document_id": section.document_id,
-        "position": section.position,
-        "source": section.source,
-        "source_number": section.source_number,
-        "config": section.config,
-        "path": section.path[:PATH_LENGTH],
-        "url": section.url,
-        "title": section.title,
-        "heading": section.heading,
-        "head_words": words_of(section.head_words),
-        "words": words_of(section.words),
+def entry_of(section: dict[str, Any]) -> Entry:
+    body = section | {
+        "path": section["path"][:PATH_LENGTH],
+        "head_words": words_of(section["head_words"]),
+        "words": words_of(section["words"]),
     }
-    entry_id = _entry_id(section.document_id, section.position)
-    return Entry(entry_id, section.document_id, orjson.dumps(body))
+    document_id = section["document_id"]
+    entry_id = _entry_id(document_id, section["position"])
+    return Entry(entry_id, document_id, orjson.dumps(body))
 
 
 def _gone(message: Message) -> list[str]:

@@ -171,15 +171,12 @@ async def list_pages(
     )
 
 
-_VERSION = ("url_hash", "content_hash", "version")
 _LINES = RowArrays(
-    "v", binary=_VERSION, url_hash="bytea", content_hash="bytea", version="text", etag="text",
+    "v", url_hash="bytea", content_hash="bytea", version="text", etag="text",
     last_modified="text", link_set="bytea", segment="text", segment_offset="bigint",
     segment_length="int", fetched_at="timestamptz",
 )  # fmt: skip
-_VERSIONS = RowArrays(
-    "v", binary=_VERSION, url_hash="bytea", content_hash="bytea", version="text"
-)  # fmt: skip
+_VERSIONS = RowArrays("v", url_hash="bytea", content_hash="bytea", version="text")
 # the documents of these versions of pages
 _STORED: LiteralString = """
     documents d ON d.source_id = %(source)s
@@ -218,8 +215,8 @@ _COPIED: LiteralString = """
     fetched_at, carried_since, carried_reason, carried_times
 """
 _UNCHANGED = RowArrays(
-    "p", binary=("url_hash",), url_hash="bytea", etag="text", last_modified="text",
-    fetched_at="timestamptz", reason="text",
+    "p", url_hash="bytea", etag="text", last_modified="text", fetched_at="timestamptz",
+    reason="text",
 )  # fmt: skip
 
 

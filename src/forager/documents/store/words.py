@@ -6,12 +6,13 @@ Counts are of a sample where a generation is large: only the order of magnitude 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 from urllib.parse import urlsplit
 
+from psycopg.rows import dict_row
+
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
 from forager.documents.page import NewPage, document_of
@@ -176,23 +177,6 @@ def language_lexeme(language: str) -> str:
     return f"{MARK}language:{primary(language)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSection:
-    """A section with the words that PostgreSQL finds it by."""
-
-    document_id: int
-    position: int
-    source: str
-    source_number: int
-    config: str
-    path: str
-    url: str
-    title: str | None
-    heading: str
-    head_words: str
-    words: str
-
-
 async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> dict[int, int]:
     """About how many bytes the sections of each document are; those that are gone are left out."""
     cursor = await connection.execute(
@@ -211,8 +195,10 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
 
 async def select_indexed(
     connection: Connection, document_ids: Sequence[int]
-) -> list[IndexedSection]:
-    return await Rows(connection, IndexedSection).all(
+) -> list[dict[str, Any]]:
+    """Sections with the words that PostgreSQL finds them by."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(
         """
         SELECT s.document_id, s.position, d.source_id AS source, o.number AS source_number,
                coalesce(o.text_config, 'simple') AS config, d.path, d.url, d.title, c.heading,
@@ -227,6 +213,7 @@ async def select_indexed(
         """,
         (list(document_ids),),
     )
+    return await cursor.fetchall()
 
 
 async def insert_documents(
@@ -250,18 +237,13 @@ async def insert_documents(
 
 
 _DOCUMENTS = RowArrays(
-    "p", binary=("url_hash", "content_hash", "extractor_version", "url", "path"),
-    url_hash="bytea", content_hash="bytea", extractor_version="text", url="text", path="text",
-    title="text", language="text", simhash="bigint",
+    "p", url_hash="bytea", content_hash="bytea", extractor_version="text", url="text",
+    path="text", title="text", language="text", simhash="bigint",
 )  # fmt: skip
 _SECTIONS = RowArrays(
-    "s", binary=(
-        "place", "id", "heading", "level", "content", "position", "head", "context", "head_names",
-        "names", "marks",
-    ),
-    place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint", anchor="text",
-    content="text", position="bigint", head="text", context="text", head_names="text",
-    names="text", marks="text",
+    "s", place="bigint", id="uuid", parent_id="uuid", heading="text", level="bigint",
+    anchor="text", content="text", position="bigint", head="text", context="text",
+    head_names="text", names="text", marks="text",
 )  # fmt: skip
 
 # A page may have had this very content before its base: then document and sections are there.
@@ -290,7 +272,7 @@ _INSERT_DOCUMENTS = f"""
 """
 
 
-def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
+def _document_columns(pages: Sequence[NewPage]) -> dict[str, Any]:
     return _DOCUMENTS.values(
         pages,
         url_hash="key",
@@ -305,7 +287,7 @@ def _document_columns(pages: Sequence[NewPage]) -> dict[str, list[Any]]:
 
 def _section_columns(
     pages: Sequence[NewPage], sections: Sequence[Sequence[NewSection]], source_mark: str
-) -> dict[str, list[Any]]:
+) -> dict[str, Any]:
     places = [place for place, found in enumerate(sections, 1) for _ in found]
     flat = [section for found in sections for section in found]
     languages = [document_of(pages[place - 1]).language for place in places]

@@ -95,7 +95,7 @@ def _by_precision(text: _Text) -> Iterator[tuple[int, str]]:
     for rank, name, share in _RULES:
         found = candidates.get(rank)
         if found and (start := _pick(text, found, share * whole)) is not None:
-            yield start, name
+            yield start if start in found else _widened(text.tokens, candidates, start), name
     yield _densest(text, whole), "density"
 
 
@@ -143,6 +143,13 @@ def _pick(text: _Text, found: list[int], least: float) -> int | None:
     if sizes[largest] >= _LARGEST * total:
         return largest
     return _around(text.tokens, found[0], found[-1])
+
+
+def _widened(tokens: Tokens, candidates: dict[int, list[int]], start: int) -> int:
+    """The named element around several articles, which also has the text before them."""
+    end = tokens.closing[start]
+    named = (*candidates.get(MAIN, ()), *candidates.get(LIKELY, ()))
+    return max((at for at in named if at < start and tokens.closing[at] > end), default=start)
 
 
 def _around(tokens: Tokens, first: int, last: int) -> int:

@@ -62,7 +62,7 @@ def read_heading(tokens: Tokens, start: int, end: int) -> HeadingText:
 def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, whole: str) -> bool:
     """Record the anchors of one element in a heading; return whether it is left out."""
     tag = tokens.tags[index]
-    heading.inner = heading.inner or tag.attributes.get("id") or tag.attributes.get("name")
+    heading.inner = heading.inner or tag.attributes.get("id") or _old_anchor(tag)
     if tag.verdict is Verdict.KEEP and tag.name != "a":
         return False
     text = plain(_text(tokens, index, tokens.closing[index]))
@@ -79,6 +79,12 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     ):
         heading.around = href[1:]
     return False
+
+
+def _old_anchor(tag: Tag) -> str | None:
+    """The name of `<a name>`; links elsewhere have names too, which are not for this heading."""
+    names = tag.attributes
+    return names.get("name") if tag.name == "a" and names.get("href", "#")[:1] == "#" else None
 
 
 def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:

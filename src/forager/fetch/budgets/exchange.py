@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 ANSWERS_REMEMBERED = 20
@@ -65,31 +65,17 @@ class Wanted:
     leaves: bool = False  # the last exchange: the permits go back
 
     def as_json(self) -> dict[str, Any]:
-        answers, returned = self.answers, self.returned
-        judging = answers.good + answers.errors
+        values = asdict(self)
+        answers, returned = values.pop("answers"), values.pop("returned")
+        judging = self.answers.good + self.answers.errors
         return {
-            "domain_id": self.domain_id,
-            "delay": self.delay,
-            "concurrency": self.concurrency,
-            "robots_delay": self.robots_delay,
-            "direct": self.direct,
+            **values,
+            **answers,
+            **(returned or {"unused_from": 0.0, "reserved_until": 0.0}),
             "proxied": sum(self.proxied.values()),
-            "max_wait": self.max_wait,
-            "busy": self.busy,
-            "waiting": self.waiting,
-            "good": answers.good,
-            "errors": answers.errors,
-            "repeated_errors": answers.repeated_errors,
-            "seen": answers.seen,
             # each response changes the share of errors by one part of those that are remembered
             "kept_share": (1 - 1 / ANSWERS_REMEMBERED) ** judging,
-            "new_share": answers.errors / judging if judging else 0.0,
-            "slack": self.slack,
-            "unused_from": 0.0 if returned is None else returned.unused_from,
-            "reserved_until": 0.0 if returned is None else returned.reserved_until,
-            "block_for": self.block_for,
-            "refused_under": self.refused_under,
-            "leaves": self.leaves,
+            "new_share": self.answers.errors / judging if judging else 0.0,
         }
 
 

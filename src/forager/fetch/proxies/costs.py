@@ -10,12 +10,11 @@ from decimal import Decimal
 
 from forager.db.cursor import check_limit
 from forager.db.database import Connection, Database
-from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput
+from forager.errors import InvalidInput
 from forager.extract.hosts import parent_domains
 from forager.fetch.domains.store import select_first
 from forager.fetch.proxies.store import usage as store
 from forager.fetch.proxies.store.usage import CostLine
-from forager.logs import get_logger
 
 __all__ = ["CostLine"]
 
@@ -71,8 +70,6 @@ async def _covering(connection: Connection, host: str) -> str:
     return host if found is None else found.domain_name
 
 
-log = get_logger("proxies")
-
 WRITE_INTERVAL = 5.0
 # with this many pairs of host and proxy, counts are written at once
 MOST_WAITING = 5_000
@@ -103,20 +100,9 @@ class UsageLog:
         self._written_at = time.monotonic()
         if not requests:
             return
-        rows = [
-            store.NewUsage(" ".join((host, *parent_domains(host))), proxy_id, count, sizes[pair])
-            for pair, count in requests.items()
-            for host, proxy_id in [pair]
-        ]
         try:
-            await self._database.run(store.add_usage, rows)
+            await self._database.run(store.add_usage, requests, sizes)
         except BaseException:
             self._requests.update(requests)
             self._bytes.update(sizes)
             raise
-
-    async def write_if_possible(self) -> None:
-        try:
-            await self.run_once()
-        except (DatabaseUnavailable, DiskFull) as error:
-            log.warning("the use of proxies cannot be written now", reason=error.message)

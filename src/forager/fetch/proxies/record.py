@@ -197,12 +197,6 @@ def shown_address(scheme: str, host: str, port: int, username: str | None, secre
     return f"{scheme}://{who}{host}:{port}"
 
 
-def spec_of(sealed: SealedProxy, password: str | None) -> ProxySpec:
-    return ProxySpec(
-        ProxyScheme(sealed.scheme), sealed.host, sealed.port, sealed.username, password
-    )
-
-
 DEFAULT_CURRENCY = "USD"
 MAX_AMOUNT = Decimal(1_000_000)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 from urllib.parse import urlsplit
 
@@ -34,7 +34,6 @@ from forager.fetch.proxies.record import (
     SealedProxy,
     Tally,
     check_cost,
-    spec_of,
 )
 from forager.hints import Hint, Option, action
 from forager.logs import get_logger
@@ -78,7 +77,11 @@ def _columns(changes: ProxyChanges) -> dict[str, Any]:
         check_region(changes["region"])
         columns["region"] = changes["region"]
     if "cost" in changes:
-        columns |= _cost_columns(changes["cost"])
+        cost = changes["cost"]
+        if cost is not None:
+            check_cost(cost)
+        for column in ("amount", "unit", "currency"):
+            columns[f"cost_{column}"] = cost and getattr(cost, column)
     return columns
 
 
@@ -124,10 +127,10 @@ class Proxies:
 
     async def open(self, proxy_id: int) -> PickedProxy:
         """One proxy with its password, in any state; this does not count as a use."""
-        found = await self._database.run(store.select_sealed, [_checked_id(proxy_id)])
-        if not found:
+        found = await self._database.run(store.select_sealed, _checked_id(proxy_id))
+        if found is None:
             raise _no_such_proxy(proxy_id)
-        return unsealed(found[0], self._vault)
+        return unsealed(found, self._vault)
 
     async def enable(self, proxy_id: int) -> ProxyRecord:
         return await self._change(proxy_id, store.enable_proxy)
@@ -191,8 +194,7 @@ class ProxyPool:
             log.error("the health of proxies was not written for a while", reason=str(ended))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_WITHIN):
-                await self._write_if_possible()
-                await self._usage.write_if_possible()
+                await self._write_if_possible(self.run_once, self._usage.run_once)
 
     async def pick(self, host: str, exclude: Collection[int] = ()) -> PickedProxy | None:
         """A proxy for this host, except those in `exclude`; None if no other is active."""
@@ -233,9 +235,9 @@ class ProxyPool:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), WRITE_INTERVAL)
             self._urgent.clear()
-            await self._write_if_possible()
+            await self._write_if_possible(self.run_once)
             if self._usage.is_due:
-                await self._usage.write_if_possible()
+                await self._write_if_possible(self._usage.run_once)
 
     async def run_once(self) -> list[ProxyRecord]:
         """Write the counts; returns the proxies that were disabled."""
@@ -243,7 +245,11 @@ class ProxyPool:
         if not tallies:
             return []
         try:
-            disabled = await self._write(tallies)
+            async with self._database.transaction() as connection:
+                await store.add_outcomes(connection, tallies, weight=AVERAGE_OVER)
+                disabled = await store.disable_failing(
+                    connection, list(tallies), allowed=FAILURES_ALLOWED, quiet=QUIET_SECONDS
+                )
         except BaseException:
             self._take_back(tallies)
             raise
@@ -251,18 +257,12 @@ class ProxyPool:
             log.warning("proxy disabled", proxy=proxy.id, reason=proxy.disabled_reason)
         return disabled
 
-    async def _write(self, tallies: dict[int, Tally]) -> list[ProxyRecord]:
-        async with self._database.transaction() as connection:
-            await store.add_outcomes(connection, tallies, weight=AVERAGE_OVER)
-            return await store.disable_failing(
-                connection, list(tallies), allowed=FAILURES_ALLOWED, quiet=QUIET_SECONDS
-            )
-
-    async def _write_if_possible(self) -> None:
-        try:
-            await self.run_once()
-        except (DatabaseUnavailable, DiskFull) as error:
-            log.warning("the health of proxies cannot be written now", reason=error.message)
+    async def _write_if_possible(self, *writes: Callable[[], Awaitable[object]]) -> None:
+        for write in writes:
+            try:
+                await write()
+            except (DatabaseUnavailable, DiskFull) as error:
+                log.warning("counts of proxies cannot be written now", reason=error.message)
 
     def _take_back(self, tallies: dict[int, Tally]) -> None:
         for proxy_id, earlier in tallies.items():
@@ -290,9 +290,10 @@ async def proxy_guard(database: Database) -> GuardPolicy:
 
 
 def unsealed(sealed: SealedProxy, vault: Vault) -> PickedProxy:
-    spec = spec_of(sealed, None)
+    scheme = ProxyScheme(sealed.scheme)
+    spec = ProxySpec(scheme, sealed.host, sealed.port, sealed.username)
     if sealed.password is not None:
-        spec = spec_of(sealed, vault.open(sealed.password, _context(spec)))
+        spec = replace(spec, password=vault.open(sealed.password, _context(spec)))
     return PickedProxy(sealed.id, spec, sealed.allow_private)
 
 
@@ -305,17 +306,6 @@ def storable(text: str) -> str:
 def _context(spec: ProxySpec) -> str:
     """Binds a stored password to its proxy and user."""
     return f"proxy {spec.address} {spec.username or ''}"
-
-
-def _cost_columns(cost: ProxyCost | None) -> dict[str, Any]:
-    if cost is None:
-        return dict.fromkeys(("cost_amount", "cost_unit", "cost_currency"))
-    check_cost(cost)
-    return {
-        "cost_amount": cost.amount,
-        "cost_unit": cost.unit.value,
-        "cost_currency": cost.currency,
-    }
 
 
 def _check_credentials(spec: ProxySpec) -> None:

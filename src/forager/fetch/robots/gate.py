@@ -10,18 +10,13 @@ from datetime import datetime, timedelta
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.errors import ErrorKind, GiveUp, WorkFailed
+from forager.extract.hosts import host_of
 from forager.fetch.budgets.slots import HostResting
 from forager.fetch.response import Request, Response
 from forager.fetch.robots import store
-from forager.fetch.robots.cache import (
-    NO_ANSWER,
-    CachedRobots,
-    RobotsAction,
-    remember,
-    robots_policy,
-)
+from forager.fetch.robots.cache import NO_ANSWER, RobotsAction, remember, robots_policy
 from forager.fetch.robots.rules import Robots
-from forager.fetch.sender import Sender
+from forager.fetch.sender import Sender, page_url
 
 # memory for the rules of all origins; the oldest are dropped, and read from the database again
 KNOWN_BYTES = 64 * 1024 * 1024
@@ -91,6 +86,16 @@ class RobotsGate:
         reason = f"line {found.line} of robots.txt: {found.rule}"
         return RobotsVerdict(allowed=False, rule=found.rule, reason=reason)
 
+    async def check(self, url: str) -> None:
+        """Raise an error for a URL that is no page, or that robots.txt forbids or defers."""
+        verdict = await self.verdict(page_url(url))
+        if verdict.trouble is not None:
+            raise verdict.trouble
+        if verdict.deferred_for is not None:
+            raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
+        if not verdict.allowed:
+            raise GiveUp(f"robots.txt forbids it: {verdict.reason}", kind=ErrorKind.ROBOTS)
+
     async def crawl_delay(self, url: str) -> float | None:
         """Seconds between requests, if robots.txt sets them."""
         if self._ignore:
@@ -121,7 +126,8 @@ class RobotsGate:
         origin = origin_of(url)
         known = self._origins.get(origin)
         if known is None:
-            known = self._remember_origin(origin)
+            known = self._origins[origin] = _Origin()
+            self._resize(known, ORIGIN_BYTES)
         if local_time() < known.expires:
             return known
         if known.robots is not None and known.loading.locked():
@@ -129,11 +135,6 @@ class RobotsGate:
         async with known.loading:
             if local_time() >= known.expires:
                 await self._load(origin, known)
-        return known
-
-    def _remember_origin(self, origin: str) -> _Origin:
-        known = self._origins[origin] = _Origin()
-        self._resize(known, ORIGIN_BYTES)
         return known
 
     def _resize(self, known: _Origin, size: int) -> None:
@@ -163,10 +164,23 @@ class RobotsGate:
                 self._defer(known, error)
                 return
             now += timedelta(seconds=local_time() - sent_at)
-            kept = _kept(kept, answer, now)
-            known.trouble = answer if isinstance(answer, WorkFailed) else None
+            if isinstance(answer, WorkFailed):
+                known.trouble = answer
+                kept = remember(kept, status=NO_ANSWER, body=b"", now=now)
+            else:
+                known.trouble = None
+                kept = remember(
+                    kept,
+                    status=answer.status,
+                    body=answer.body,
+                    now=now,
+                    cache_control=answer.headers.get("Cache-Control"),
+                    retry_after=answer.retry_after,
+                )
             await self._database.run(store.upsert_robots, origin, kept)
-        _learn(known, kept, now)
+        known.robots = kept.robots(now)
+        known.reason = kept.policy(now).reason
+        known.expires = local_time() + (kept.expires_at - now).total_seconds()
         self._resize(known, ORIGIN_BYTES + BYTES_PER_BYTE * len(kept.body))
 
     def _defer(self, known: _Origin, error: HostResting) -> None:
@@ -193,27 +207,6 @@ class RobotsGate:
                 return response
             url = response.redirect
             redirects += 1
-
-
-def _kept(
-    previous: CachedRobots | None, answer: Response | WorkFailed, now: datetime
-) -> CachedRobots:
-    if isinstance(answer, WorkFailed):
-        return remember(previous, status=NO_ANSWER, body=b"", now=now)
-    return remember(
-        previous,
-        status=answer.status,
-        body=answer.body,
-        now=now,
-        cache_control=answer.headers.get("Cache-Control"),
-        retry_after=answer.retry_after,
-    )
-
-
-def _learn(known: _Origin, kept: CachedRobots, now: datetime) -> None:
-    known.robots = kept.robots(now)
-    known.reason = kept.policy(now).reason
-    known.expires = local_time() + (kept.expires_at - now).total_seconds()
 
 
 def origin_of(url: str) -> str:

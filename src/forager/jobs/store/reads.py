@@ -47,13 +47,13 @@ async def select_active_job_of_source(connection: Connection, source_id: str) ->
 async def select_jobs_by_prefix(
     connection: Connection, low: UUID, high: UUID, user_id: UUID | None
 ) -> list[UUID]:
-    """Up to two ids in a range: enough to know that a shortened id is not unique."""
+    """The first few ids in a range, of one owner or of all."""
     return await Values(connection).all(
         """
         SELECT id FROM crawl_jobs
          WHERE id BETWEEN %(low)s AND %(high)s
            AND (%(user_id)s::uuid IS NULL OR user_id = %(user_id)s)
-         ORDER BY id LIMIT 2
+         ORDER BY id LIMIT 5
         """,
         {"low": low, "high": high, "user_id": user_id},
     )

@@ -160,12 +160,7 @@ class NewExtraction:
 
 
 _EXTRACTIONS = RowArrays(
-    "e",
-    binary=(
-        "task_id", "domain_id", "url", "parser", "parser_version", "role", "outcome", "fields",
-        "evidence", "problems",
-    ),
-    task_id="bigint", product_id="bigint", domain_id="bigint", url="text", parser="text",
+    "e", task_id="bigint", product_id="bigint", domain_id="bigint", url="text", parser="text",
     parser_version="text", role="text", outcome="text", confidence="float8", fields="text",
     evidence="text", problems="text", error_message="text", segment="text",
     segment_offset="bigint", segment_length="int",

@@ -78,19 +78,14 @@ _VECTOR: LiteralString = """
     || array_to_tsvector(string_to_array(r.marks, E'\\n'))
 """
 
-# columns that are never NULL are sent in binary: JSON as text would have every quote escaped
-_BINARY = {
-    "task_id": "bigint", "domain_id": "bigint", "url": "text", "url_hash": "bytea",
-    "product_name": "text", "described": "text", "variants": "text", "content_hash": "bytea",
-    "evidence": "text", "problems": "text", "metadata": "text", "parser": "text",
-    "version": "text", "config": "text", "marks": "text",
-}  # fmt: skip
 _PRODUCTS = RowArrays(
-    "u", binary=_BINARY, price="numeric", list_price="numeric", currency="text",
-    availability="text", rating="numeric", review_count="bigint", brand="text", category="text",
-    sku="text", gtin="text", language="text", **_BINARY,
+    "r", price="numeric", list_price="numeric", currency="text", availability="text",
+    rating="numeric", review_count="bigint", brand="text", category="text", sku="text",
+    gtin="text", language="text", task_id="bigint", domain_id="bigint", url="text",
+    url_hash="bytea", product_name="text", description="text", variants="text",
+    content_hash="bytea", evidence="text", problems="text", metadata="text", parser="text",
+    version="text", config="text", marks="text",
 )  # fmt: skip
-_ROWS = f"(SELECT u.*, nullif(u.described, '') AS description FROM {_PRODUCTS}) AS r"
 
 
 async def visit_products(
@@ -116,7 +111,7 @@ async def visit_products(
                     THEN ''::tsvector
                     ELSE {_VECTOR}
                END
-          FROM {_ROWS}
+          FROM {_PRODUCTS}
          ORDER BY url_hash
             ON CONFLICT (url_hash) DO UPDATE
            SET last_seen_at = now(),
@@ -164,8 +159,8 @@ async def update_content(
                updated_at = statement_timestamp(),
                price_changed_at = CASE WHEN m.changed THEN statement_timestamp()
                                        ELSE p.price_changed_at END
-          FROM {_ROWS}
-          JOIN unnest(%(url_hash)b::bytea[], %(money_changed)b::boolean[])
+          FROM {_PRODUCTS}
+          JOIN unnest(%(url_hash)s::bytea[], %(money_changed)b::boolean[])
                AS m (url_hash, changed) USING (url_hash)
          WHERE p.url_hash = r.url_hash
         """,
@@ -204,10 +199,12 @@ async def touch_products(connection: Connection, task_ids: Sequence[int]) -> lis
     )
 
 
-def _columns(rows: Sequence[ProductRow]) -> dict[str, list[Any]]:
-    content = {name: f"content.{name}" for name in ProductContent.__slots__}
-    described = [row.content.description or "" for row in rows]
-    return _PRODUCTS.values(rows, described=described, **content)
+def _columns(rows: Sequence[ProductRow]) -> dict[str, Any]:
+    columns: dict[str, str | list[Any]] = {
+        name: f"content.{name}" for name in ProductContent.__slots__
+    }
+    columns["description"] = [row.content.description or None for row in rows]
+    return _PRODUCTS.values(rows, **columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ FAILED_ATTEMPTS = RowArrays(
 )  # fmt: skip
 
 
-def failure_columns(failed: Sequence[Attempt]) -> dict[str, list[Any]]:
+def failure_columns(failed: Sequence[Attempt]) -> dict[str, Any]:
     return FAILED_ATTEMPTS.values(
         (attempt for attempt in failed if attempt.cause is not None),
         task_id="task.id",

@@ -240,7 +240,7 @@ async def notify_workers(connection: Connection) -> None:
     await connection.execute(f"NOTIFY {CHANNEL}")
 
 
-def _columns(attempts: Sequence[Attempt]) -> dict[str, list[Any]]:
+def _columns(attempts: Sequence[Attempt]) -> dict[str, Any]:
     causes = [attempt.cause for attempt in attempts]
     return _ATTEMPTS.values(
         attempts,

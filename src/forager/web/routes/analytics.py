@@ -13,7 +13,7 @@ from forager.errors import InvalidInput, NotAllowed, NotFound
 from forager.products.audit import last_audit
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, cached, new_router, page
+from forager.web.page import Done, Page, action, cached, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
@@ -25,7 +25,7 @@ SYNC_SECONDS = 60.0
 
 @page(router, "/analytics")
 async def show(visit: Operates) -> Page:
-    form = asked(visit)
+    form = visit.asked
     found, trouble = None, None
     try:
         found = (await cached(visit, lambda: _found(visit, form))).answer
@@ -33,13 +33,11 @@ async def show(visit: Operates) -> Page:
         trouble = error
     return Page(
         "analytics.html",
-        {
-            "queries": list_queries(),
-            "chosen": _chosen(form),
-            "days": form.text("days") or DEFAULT_DAYS,
-            "found": found,
-            "trouble": trouble,
-        },
+        queries=list_queries(),
+        chosen=_chosen(form),
+        days=form.text("days") or DEFAULT_DAYS,
+        found=found,
+        trouble=trouble,
     )
 
 
@@ -48,7 +46,7 @@ async def copy_data(visit: Operates, form: Submitted) -> Done:
     with SYNCS.taken():
         try:
             async with asyncio.timeout(SYNC_SECONDS):
-                done = await sync(visit.database, visit.here.settings)
+                done = await sync(visit.database, visit.settings)
         except TimeoutError:  # what was copied stays
             return Done("A part of the data was copied. Repeat to copy the rest.", to="/analytics")
     return Done(f"{counted(sum(done.rows.values()), 'row')} copied.", to="/analytics", leaves=True)
@@ -60,7 +58,7 @@ def _chosen(form: Form) -> str:
 
 async def _found(visit: Visit, form: Form) -> Answer:
     days = form.number("days", least=1, most=MOST_DAYS) or DEFAULT_DAYS
-    return await analyse(visit.here.settings, _chosen(form), days=days, limit=ROWS)
+    return await analyse(visit.settings, _chosen(form), days=days, limit=ROWS)
 
 
 @page(router, "/audit")
@@ -68,11 +66,11 @@ async def show_audit(visit: Reads) -> Page:
     audit = None
     with suppress(NotFound):  # none was run yet
         audit = await last_audit(visit.database)
-    return Page("audit.html", {"audit": audit})
+    return Page("audit.html", audit=audit)
 
 
 @action(router, "/audit")
 async def run_audit(visit: Operates, form: Submitted) -> Done:
-    found = await visit.here.audit()
+    found = await visit.audit()
     checks, findings = counted(found.checks, "check"), counted(len(found.findings), "finding")
     return Done(f"{checks} completed: {findings}.", to="/audit")

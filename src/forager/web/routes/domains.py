@@ -8,93 +8,85 @@ from urllib.parse import quote
 from fastapi import Path
 
 from forager.errors import InvalidInput
-from forager.fetch.domains import Domain
 from forager.fetch.domains.service import MAX_CONCURRENCY, MAX_DELAY, DomainChanges
 from forager.fetch.proxies.costs import report_costs
 from forager.fetch.response import agent_header
 from forager.fetch.robots.gate import robots_report
 from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
+from forager.tasks.holds import Holds
 from forager.tasks.selection import Selection
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, cached, following, new_router, page
+from forager.web.page import Done, Page, action, cached, new_router, page
 from forager.web.visit import Administers, Operates
 
 router = new_router()
 
-PAGE_SIZE = 50
 BILL_LINES = 50
+
+HOLDS = {
+    "pause": (Holds.pause, "paused"),
+    "stop": (Holds.stop, "stopped"),
+    "resume": (Holds.resume, "resumed"),
+}
 
 Host = Annotated[str, Path(min_length=1, max_length=300)]
 
 
 @page(router, "/domains")
 async def list_domains(visit: Operates) -> Page:
-    form = asked(visit)
-    found = await visit.here.domains.list_domains(
+    form = visit.asked
+    found = await visit.domains.list_domains(
         active={"on": True, "off": False}.get(form.text("active")),
         slowed=form.checked("slowed"),
         region=form.optional("region"),
-        cursor=form.optional("cursor"),
-        limit=PAGE_SIZE,
+        **visit.paging,
     )
     return Page(
         "domains.html",
-        {
-            "domains": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "active": form.text("active"),
-            "slowed": form.checked("slowed"),
-            "region": form.text("region"),
-            "host": form.text("host"),
-        },
+        domains=found,
+        active=form.text("active"),
+        slowed=form.checked("slowed"),
+        region=form.text("region"),
+        host=form.text("host"),
     )
 
 
 @action(router, "/domains")
 async def add(visit: Administers, form: Submitted) -> Done:
-    domain = await visit.here.domains.add(form.text("host"))
-    return Done(
-        f"{domain.domain_name} was added.",
-        to=_url(domain.domain_name),
-        leaves=True,
-    )
+    name = (await visit.domains.add(form.text("host"))).domain_name
+    return Done(f"{name} was added.", to=_url(name), leaves=True)
 
 
 @page(router, "/domains/{host}")
 async def show(visit: Operates, host: Host) -> Page:
-    domain = await visit.here.domains.get(host)
-    settings = visit.here.settings
+    domain = await visit.domains.get(host)
     name = domain.domain_name
     bill = await cached(visit, lambda: report_costs(visit.database, domain=name, limit=BILL_LINES))
     return Page(
         "domain.html",
-        {
-            "domain": domain,
-            "base": _url(domain.domain_name),
-            "robots": await robots_report(visit.database, domain.base_url, agent_header(settings)),
-            "defaults": settings,
-            "alarm": next((a for a in await list_alarms(visit.database) if a.domain == name), None),
-            "bill": bill.answer,
-            "bill_at": bill.at,
-            "max_delay": MAX_DELAY,
-            "max_concurrency": MAX_CONCURRENCY,
-        },
+        domain=domain,
+        base=_url(name),
+        robots=await robots_report(visit.database, domain.base_url, agent_header(visit.settings)),
+        defaults=visit.settings,
+        alarm=next((a for a in await list_alarms(visit.database) if a.domain == name), None),
+        bill=bill.answer,
+        bill_at=bill.at,
+        max_delay=MAX_DELAY,
+        max_concurrency=MAX_CONCURRENCY,
     )
 
 
 @action(router, "/domains/{host}/set")
 async def change(visit: Administers, form: Submitted, host: Host) -> Done:
-    domain = await visit.here.domains.set(host, _changes(form))
-    return Done(
-        f"Settings of {domain.domain_name} saved. Running crawls apply them within seconds.",
-        to=_url(domain.domain_name),
-    )
+    name = (await visit.domains.set(host, _changes(form))).domain_name
+    text = f"Settings of {name} saved. Running crawls apply them within seconds."
+    return Done(text, to=_url(name))
 
 
 @action(router, "/domains/{host}/unblock")
 async def unblock(visit: Administers, form: Submitted, host: Host) -> Done:
-    domain = await visit.here.domains.forget_slow_down(host)
+    domain = await visit.domains.forget_slow_down(host)
     return Done("Slow-down reset.", to=_url(domain.domain_name))
 
 
@@ -107,18 +99,13 @@ async def resolve(visit: Operates, form: Submitted, host: Host) -> Done:
 
 @action(router, "/domains/{host}/hold")
 async def hold(visit: Operates, form: Submitted, host: Host) -> Done:
-    domain: Domain = await visit.here.domains.get(host)
-    holds = visit.here.holds
-    moves = {
-        "pause": (holds.pause, "paused"),
-        "stop": (holds.stop, "stopped"),
-        "resume": (holds.resume, "resumed"),
-    }
-    if form.text("move") not in moves:
-        raise InvalidInput(f"choose one of: {', '.join(moves)}")
-    move, state = moves[form.text("move")]
-    await move(Selection(domain=domain.domain_name))
-    return Done(f"Tasks of {domain.domain_name} {state}.", to=_url(domain.domain_name))
+    name = (await visit.domains.get(host)).domain_name
+    move = form.text("move")
+    if move not in HOLDS:
+        raise InvalidInput(f"choose one of: {', '.join(HOLDS)}")
+    hold_tasks, state = HOLDS[move]
+    await hold_tasks(visit.holds, Selection(domain=name))
+    return Done(f"Tasks of {name} {state}.", to=_url(name))
 
 
 def _changes(form: Form) -> DomainChanges:

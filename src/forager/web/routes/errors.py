@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
-from fastapi import Path
-
+from forager.api.limits import RowId
+from forager.api.models import LARGEST_BIGINT
 from forager.api.services import CachedAnswer
 from forager.crawl.report import crawl_reports
 from forager.crawl.settlement import Outcome
@@ -19,27 +18,16 @@ from forager.jobs.lifecycle import RETRY_FAILED
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
 from forager.tasks.causes import ErrorType
-from forager.tasks.dead_letters import DeadLetter, LetterFilter, LetterGroup
-from forager.tasks.errors import ErrorFilter, ErrorRow
+from forager.tasks.dead_letters import LetterFilter, LetterGroup
+from forager.tasks.errors import ErrorFilter
 from forager.web.charts import Series
 from forager.web.formats import counted, duration
 from forager.web.forms import Form, Submitted
-from forager.web.page import (
-    Done,
-    Page,
-    action,
-    asked,
-    attempt,
-    cached,
-    following,
-    new_router,
-    page,
-)
+from forager.web.page import Done, Page, action, attempt, cached, new_router, page
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
 
-PAGE_SIZE = 50
 GROUPS = 200
 SHOWN_MESSAGES = 3
 # parts of the time range in the chart
@@ -53,8 +41,6 @@ AGES = (
     (7 * DAY, "the last week"),
     (30 * DAY, "the last 30 days"),
 )
-
-ErrorId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
 @dataclass(slots=True)
@@ -71,15 +57,14 @@ class Cause:
 
 @page(router, "/errors")
 async def overview(visit: Reads) -> Page:
-    form = asked(visit)
+    form = visit.asked
     groups, age = CachedAnswer(Found([], None), None), DAY
     trouble: ForagerError | None = None
     try:
         age = form.amount("hours", most=87600) or DAY
-        wanted, cursor = _wanted(form), form.optional("cursor")
+        wanted = _wanted(form)
         groups = await cached(
-            visit,
-            lambda: errors.group_errors(visit.database, wanted, cursor=cursor, limit=PAGE_SIZE),
+            visit, lambda: errors.group_errors(visit.database, wanted, **visit.paging)
         )
     except (InvalidInput, NotFound) as error:
         trouble = error
@@ -93,75 +78,42 @@ async def overview(visit: Reads) -> Page:
     )
     return Page(
         "errors.html",
-        {
-            "trend": [Series("errors", trend.answer, "d")],
-            "trend_ticks": [f"{duration(age * 3600)} ago", *([""] * 2), "now"],
-            "trend_names": _part_names(age),
-            "crawls": await _failed_crawls(visit, age),
-            "groups": groups.answer.items,
-            "groups_at": groups.at,
-            "next_url": following(visit, groups.answer.next_cursor),
-            "causes": by_cause(dead.answer),
-            "causes_at": dead.at,
-            "open_letters": waiting,
-            "causes_cut": len(dead.answer) == GROUPS,
-            "asked": form,
-            "types": list(ErrorType),
-            "ages": AGES,
-            "age": age,
-            "trouble": trouble,
-        },
+        trend=[Series("errors", trend.answer, "d")],
+        trend_ticks=[f"{duration(age * 3600)} ago", *([""] * 2), "now"],
+        trend_names=_part_names(age),
+        crawls=await _failed_crawls(visit, age),
+        groups=groups.answer,
+        groups_at=groups.at,
+        causes=by_cause(dead.answer),
+        causes_at=dead.at,
+        open_letters=waiting,
+        causes_cut=len(dead.answer) == GROUPS,
+        types=list(ErrorType),
+        ages=AGES,
+        age=age,
+        trouble=trouble,
     )
 
 
 @page(router, "/errors/list")
 async def list_errors(visit: Reads) -> Page:
-    form = asked(visit)
-
-    async def load() -> Found[ErrorRow]:
-        cursor = form.optional("cursor")
-        return await errors.list_errors(
-            visit.database, _wanted(form), cursor=cursor, limit=PAGE_SIZE
-        )
-
-    found, trouble = await attempt(load(), Found([], None))
-    return Page(
-        "error_list.html",
-        {
-            "errors": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "asked": form,
-            "trouble": trouble,
-        },
+    found, trouble = await attempt(
+        lambda: errors.list_errors(visit.database, _wanted(visit.asked), **visit.paging)
     )
+    return Page("error_list.html", errors=found, trouble=trouble)
 
 
 @page(router, "/errors/{error_id}")
-async def show(visit: Reads, error_id: ErrorId) -> Page:
-    return Page("error_one.html", {"error": await errors.get_error(visit.database, error_id)})
+async def show(visit: Reads, error_id: RowId) -> Page:
+    return Page("error_one.html", error=await errors.get_error(visit.database, error_id))
 
 
 @page(router, "/dead-letters")
 async def list_letters(visit: Reads) -> Page:
-    form = asked(visit)
-
-    async def load() -> Found[DeadLetter]:
-        cursor = form.optional("cursor")
-        return await letters.list_letters(
-            visit.database, _letters(form), cursor=cursor, limit=PAGE_SIZE
-        )
-
-    found, trouble = await attempt(load(), Found([], None))
-    return Page(
-        "dead_letters.html",
-        {
-            "letters": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "asked": form,
-            "kinds": list(ErrorKind),
-            "trouble": trouble,
-        },
+    found, trouble = await attempt(
+        lambda: letters.list_letters(visit.database, _letters(visit.asked), **visit.paging)
     )
+    return Page("dead_letters.html", letters=found, kinds=list(ErrorKind), trouble=trouble)
 
 
 @action(router, "/dead-letters/resolve")
@@ -204,7 +156,7 @@ class FailedCrawl:
 async def _failed_crawls(visit: Visit, hours: float) -> list[FailedCrawl]:
     """Failed URLs of the newest crawls, the most frequent reason first."""
     since = datetime.now(UTC) - timedelta(hours=hours)
-    newest = await visit.here.queue.list_jobs(
+    newest = await visit.queue.list_jobs(
         kind="crawl", user_id=visit.caller.sees_only, limit=NEWEST_CRAWLS
     )
     jobs = [job for job in newest.items if (job.completed_at or datetime.now(UTC)) > since]
@@ -238,7 +190,7 @@ def by_cause(groups: Iterable[LetterGroup]) -> list[Cause]:
 
 
 def _wanted(form: Form) -> ErrorFilter:
-    task_id = form.number("task", least=1, most=2**63 - 1)
+    task_id = form.number("task", least=1, most=LARGEST_BIGINT)
     hours = form.amount("hours", most=87600) or (None if task_id else DAY)
     return errors.ErrorFilter(
         domain=form.optional("domain"),

@@ -36,19 +36,9 @@ from forager.jobs.lifecycle import Status
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import load_job, moves_of
-from forager.web.page import (
-    Done,
-    Page,
-    action,
-    asked,
-    attempt,
-    following,
-    new_router,
-    order_of,
-    page,
-)
+from forager.web.page import Done, Page, action, attempt, new_router, order_of, page
 from forager.web.responses import shown_response
-from forager.web.visit import Operates, Reads, Visit
+from forager.web.visit import PAGE_SIZE, Operates, Reads, Visit
 
 router = new_router()
 
@@ -80,7 +70,6 @@ class RunningExport:
 # the downloads of this process
 EXPORTS: list[RunningExport] = []
 
-PAGE_SIZE = 50
 EVENTS = 100
 
 Text = Annotated[str, Query(max_length=500)]
@@ -90,22 +79,19 @@ Cursor = Annotated[str | None, Query(max_length=1000)]
 @page(router, "/jobs")
 async def list_jobs(visit: Reads, status: Text = "", q: Text = "", cursor: Cursor = None) -> Page:
     state = next((each for each in Status if each == status), None)
-    found = await _found(visit, state, q.strip(), cursor)
-    counts = await visit.here.queue.counts(user_id=visit.caller.sees_only)
+    found = await _found(visit, state, q.strip())
+    counts = await visit.queue.counts(user_id=visit.caller.sees_only)
     return Page(
         "jobs.html",
-        {
-            "jobs": found.items,
-            "moves": {job.id: moves_of(job) for job in found.items},
-            "next_url": _url(status=status, q=q, cursor=found.next_cursor),
-            "counts": counts,
-            "total": sum(counts.values()) if state is None else counts[state],
-            "status": status,
-            "q": q.strip(),
-            "among": AMONG,
-            "here": _url(status=status, q=q, cursor=cursor or ""),
-            "is_first": cursor is None,
-        },
+        jobs=found,
+        moves={job.id: moves_of(job) for job in found.items},
+        counts=counts,
+        total=sum(counts.values()) if state is None else counts[state],
+        status=status,
+        q=q.strip(),
+        among=AMONG,
+        here=visit.with_query(cursor=cursor or ""),
+        is_first=cursor is None,
     )
 
 
@@ -113,20 +99,19 @@ async def list_jobs(visit: Reads, status: Text = "", q: Text = "", cursor: Curso
 async def move_many(visit: Operates, form: Submitted) -> Done:
     ids = [_job_id(text) for text in form.texts("id")]
     move = _move(form)
-    moved = await bulk.move_each(
-        ids, lambda job_id: visit.here.move_job(visit.caller, job_id, move)
-    )
+    moved = await bulk.move_each(ids, lambda job_id: visit.move_job(job_id, move))
     refused = [each.error for each in moved if each.error is not None]
     text = f"{counted(len(moved) - len(refused), 'job')}: {move} done."
     if refused:
         text += f" {counted(len(refused), 'job')} refused: {refused[0].message}."
-    to = _url(status=form.text("status"), q=form.text("q")) or "/jobs"
+    kept = {name: form.text(name) for name in ("status", "q") if form.text(name)}
+    to = f"/jobs?{urlencode(kept)}" if kept else "/jobs"
     return Done(text, to=to, failed=bool(refused))
 
 
 @page(router, "/jobs/{job_id}")
 async def show(visit: Reads, job_id: UUID) -> Page:
-    job = await visit.here.job_of(visit.caller, job_id)
+    job = await visit.get_job(job_id)
     view = await load_job(visit, job)
     built = view.report.generation
     formats = [
@@ -135,7 +120,7 @@ async def show(visit: Reads, job_id: UUID) -> Page:
         if format_ is not ExportFormat.MARKDOWN or (built is not None and built.is_complete)
     ]
     exports = [each for each in EXPORTS if each.job_id == job_id]
-    return Page("job.html", {"view": view, "formats": formats, "exports": exports})
+    return Page("job.html", view=view, formats=formats, exports=exports)
 
 
 @router.get("/jobs/{job_id}/export", response_model=None)
@@ -144,11 +129,11 @@ async def export(
     job_id: UUID,
     format_: Annotated[ExportFormat, Query(alias="format")] = ExportFormat.JSONL,
 ) -> Response:
-    await visit.here.job_of(visit.caller, job_id)
+    await visit.get_job(job_id)
     wanted = Export(format=format_)
     total = await export_size(visit.database, job_id, wanted)
     running = RunningExport(job_id, FORMATS[format_], total)
-    storage = archive_options(visit.here.settings).open()
+    storage = archive_options(visit.settings).open()
     parts = export_stream(visit.database, storage, job_id, wanted, running.advance)
     return await download(_shown(running, parts), *export_file(job_id, format_))
 
@@ -170,29 +155,27 @@ SINCE = ((1.0, "the last minute"), (60.0, "the last hour"), (1440.0, "the last d
 
 @page(router, "/jobs/{job_id}/pages")
 async def pages(visit: Reads, job_id: UUID) -> Page:
-    form = asked(visit)
-    await visit.here.job_of(visit.caller, job_id)
-    report = await crawl_report(visit.database, visit.here.queue, job_id)
-    values = {
-        "job": report.job,
-        "ledger": report.ledger,
-        "asked": form,
-        "outcome": form.text("outcome"),
-        "outcomes": list(Outcome),
-        "reasons": _reasons(report.ledger, form.text("outcome")),
-        "since": SINCE,
-        "narrowed": any(form.text(name) for name in FILTERS),
-        "base": f"/jobs/{job_id}/pages",
-    }
-    load = _pending if form.text("outcome") == PENDING else _processed
-    return Page("job_pages.html", {**values, **await load(visit, job_id, form)})
-
-
-async def _pending(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
-    found = await list_pending(
-        visit.database, job_id, cursor=form.optional("cursor"), limit=PAGE_SIZE
+    form = visit.asked
+    await visit.get_job(job_id)
+    report = await crawl_report(visit.database, visit.queue, job_id)
+    if form.text("outcome") == PENDING:
+        urls: dict[str, object] = {
+            "urls": await list_pending(visit.database, job_id, **visit.paging)
+        }
+    else:
+        urls = await _processed(visit, job_id, form)
+    return Page(
+        "job_pages.html",
+        job=report.job,
+        ledger=report.ledger,
+        outcome=form.text("outcome"),
+        outcomes=list(Outcome),
+        reasons=_reasons(report.ledger, form.text("outcome")),
+        since=SINCE,
+        narrowed=any(form.text(name) for name in FILTERS),
+        base=f"/jobs/{job_id}/pages",
+        **urls,
     )
-    return {"urls": found.items, "next_url": following(visit, found.next_cursor)}
 
 
 async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object]:
@@ -209,17 +192,11 @@ async def _processed(visit: Visit, job_id: UUID, form: Form) -> dict[str, object
             wanted,
             sort=UrlSort(order.name) if order.name else None,
             descending=order.descending,
-            cursor=form.optional("cursor"),
-            limit=PAGE_SIZE,
+            **visit.paging,
         )
 
-    found, trouble = await attempt(load(), Rows([], None))
-    return {
-        "pages": found.items,
-        "next_url": following(visit, found.next_cursor),
-        "order": order,
-        "trouble": trouble,
-    }
+    found, trouble = await attempt(load)
+    return {"pages": found, "order": order, "trouble": trouble}
 
 
 def _url_filter(form: Form) -> UrlFilter:
@@ -246,15 +223,15 @@ UrlText = Annotated[str, Query(max_length=10_000)]
 
 @page(router, "/jobs/{job_id}/response")
 async def response(visit: Reads, job_id: UUID, url: UrlText) -> Page:
-    job = await visit.here.job_of(visit.caller, job_id)
-    stored = await read_response_of(visit.database, visit.here.settings, job_id, url)
-    return Page("job_response.html", {"job": job, "url": url, "stored": shown_response(stored)})
+    job = await visit.get_job(job_id)
+    stored = await read_response_of(visit.database, visit.settings, job_id, url)
+    return Page("job_response.html", job=job, url=url, stored=shown_response(stored))
 
 
 @router.get("/jobs/{job_id}/response/file", response_model=None)
 async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
-    await visit.here.job_of(visit.caller, job_id)
-    stored = await read_response_of(visit.database, visit.here.settings, job_id, url)
+    await visit.get_job(job_id)
+    stored = await read_response_of(visit.database, visit.settings, job_id, url)
     return response_file(stored.body, "response.bin")
 
 
@@ -262,41 +239,31 @@ async def response_body(visit: Reads, job_id: UUID, url: UrlText) -> Response:
 async def events(
     visit: Reads, job_id: UUID, after: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
 ) -> Page:
-    job = await visit.here.job_of(visit.caller, job_id)
-    found = await visit.here.queue.events(job_id, after=after, limit=EVENTS)
+    job = await visit.get_job(job_id)
+    found = await visit.queue.events(job_id, after=after, limit=EVENTS)
     more = f"/jobs/{job_id}/events?after={found[-1].id}" if len(found) == EVENTS else None
-    return Page("job_events.html", {"job": job, "events": found, "next_url": more})
+    return Page("job_events.html", job=job, events=found, next_url=more)
 
 
 @action(router, "/jobs/{job_id}/move")
 async def move_one(visit: Operates, form: Submitted, job_id: UUID) -> Done:
-    job = await visit.here.move_job(visit.caller, job_id, _move(form))
+    job = await visit.move_job(job_id, _move(form))
     return Done(f"{job.source_id or 'The job'} is {job.shown_status} now.", to=f"/jobs/{job_id}")
 
 
 @action(router, "/jobs/{job_id}/retry-failed")
 async def retry_failed(visit: Operates, form: Submitted, job_id: UUID) -> Done:
-    done = await visit.here.retry_failed(visit.caller, job_id, form.texts("reason"))
+    done = await visit.retry_failed(job_id, form.texts("reason"))
     return Done(f"{counted(done.urls, 'URL')} will be fetched again.", to=f"/jobs/{job_id}")
 
 
-async def _found(visit: Visit, status: Status | None, text: str, cursor: str | None) -> Rows[Job]:
+async def _found(visit: Visit, status: Status | None, text: str) -> Rows[Job]:
     statuses = None if status is None else [status]
     owner = visit.caller.sees_only
     if not text:
-        return await visit.here.queue.list_jobs(
-            statuses=statuses, user_id=owner, cursor=cursor, limit=PAGE_SIZE
-        )
+        return await visit.queue.list_jobs(statuses=statuses, user_id=owner, **visit.paging)
     found = await find_jobs(visit.database, text, statuses=statuses, user_id=owner, limit=PAGE_SIZE)
     return Rows(found, None)
-
-
-def _url(**values: str | None) -> str | None:
-    """The URL of a list; None if the cursor is None."""
-    if "cursor" in values and values["cursor"] is None:
-        return None
-    given = {name: value for name, value in values.items() if value}
-    return f"/jobs?{urlencode(given)}" if given else "/jobs"
 
 
 def _move(form: Form) -> Move:

@@ -6,6 +6,7 @@ import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, get_origin
 from urllib.parse import quote
 from uuid import UUID
@@ -14,9 +15,9 @@ from pydantic.fields import FieldInfo
 
 from forager.api.problems import problem_of
 from forager.crawl import templates
-from forager.crawl.admission import start_crawl
 from forager.crawl.frontier.scope import ScopeMode
 from forager.crawl.options import CrawlChoices, CrawlOptions, Strategy, crawl_options
+from forager.crawl.preview import CrawlPreview
 from forager.demo.server import demo_site
 from forager.errors import ForagerError, InvalidInput
 from forager.fetch.response import is_public_header
@@ -25,7 +26,7 @@ from forager.settings.crawling import RenderMode
 from forager.web.errors import words_of
 from forager.web.forms import Form, Submitted
 from forager.web.navigation import as_place
-from forager.web.page import Done, Page, action, asked, new_router, page
+from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates, Visit
 
 # always visible; the other options are collapsed
@@ -162,9 +163,9 @@ _OPTION = re.compile(r"(?P<name>\w+)(?:\.[^:]+)?: (?P<text>.*)")
 @page(router, "/new-crawl")
 async def form_page(visit: Operates, job: UUID | None = None) -> Page:
     """An empty form, or one with the settings of an earlier job or of a template."""
-    name = asked(visit).text("template")
+    name = visit.asked.text("template")
     if job is not None:
-        earlier = await visit.here.job_of(visit.caller, job)
+        earlier = await visit.get_job(job)
         given = _filled(earlier.payload, source=earlier.source_id or "")
     elif name:
         found = await templates.get_template(visit.database, visit.caller, name)
@@ -175,24 +176,24 @@ async def form_page(visit: Operates, job: UUID | None = None) -> Page:
 
 
 async def _form_page(
-    visit: Visit, given: Form, error: ForagerError | None = None, **values: object
+    visit: Visit,
+    given: Form,
+    error: ForagerError | None = None,
+    preview: CrawlPreview | None = None,
 ) -> Page:
     """The form with its input, and errors beside the fields that they are about."""
     by_field, rest = _errors(error)
-    is_detailed = any(
-        given.text(field.option) not in ("", field.default) for field in FIELDS if not field.is_main
-    )
-    filled = {
-        "fields": FIELDS,
-        "given": given,
-        "errors": by_field,
-        "problem": rest,
-        "preview": None,
-        "is_detailed": is_detailed,
-        "templates": await templates.list_names(visit.database, visit.caller),
-    }
-    status = 200 if error is None else problem_of(error).status
-    return Page("new_crawl.html", {**filled, **values}, status=status)
+    rarely_used = [field for field in FIELDS if not field.is_main]
+    return Page(
+        "new_crawl.html",
+        fields=FIELDS,
+        given=given,
+        errors=by_field,
+        problem=rest,
+        preview=preview,
+        is_detailed=any(given.text(each.option) not in ("", each.default) for each in rarely_used),
+        templates=await templates.list_names(visit.database, visit.caller),
+    ).after(error)
 
 
 def _errors(error: ForagerError | None) -> tuple[dict[str, str], str | None]:
@@ -225,7 +226,8 @@ def _filled(options: dict[str, Any], **more: str) -> Form:
 async def start(visit: Operates, form: Submitted) -> Done | Page:
     try:
         options = crawl_options(_given(form))
-        return _started(await _start(visit, options, form.optional("source"), form))
+        source, priority = form.optional("source"), form.number("priority") or 0
+        return _started(await visit.start_crawl(options, source=source, priority=priority))
     except ForagerError as error:
         return await _form_page(visit, form, error)
 
@@ -233,7 +235,7 @@ async def start(visit: Operates, form: Submitted) -> Done | Page:
 @action(router, "/new-crawl/preview")
 async def preview(visit: Operates, form: Submitted) -> Page:
     try:
-        found = await visit.here.preview(visit.caller, crawl_options(_given(form)))
+        found = await visit.preview(crawl_options(_given(form)))
     except ForagerError as error:
         return await _form_page(visit, form, error)
     return await _form_page(visit, form, preview=found)
@@ -262,18 +264,7 @@ async def delete_template(visit: Operates, form: Submitted) -> Done:
 @action(router, "/new-crawl/demo")
 async def start_demo(visit: Administers, form: Submitted) -> Done:
     demo: DemoSite = visit.request.app.state.demo
-    return _started(await _start(visit, demo.options(), SOURCE, form))
-
-
-async def _start(visit: Visit, options: CrawlOptions, source: str | None, form: Form) -> Enqueued:
-    return await start_crawl(
-        visit.database,
-        visit.here.settings,
-        visit.caller,
-        options,
-        source=source,
-        priority=form.number("priority") or 0,
-    )
+    return _started(await visit.start_crawl(demo.options(), source=SOURCE, priority=0))
 
 
 def _started(asked: Enqueued) -> Done:
@@ -301,18 +292,15 @@ class DemoSite:
 
     def __init__(self) -> None:
         self._serving = ExitStack()
-        self._url: str | None = None
 
+    @cached_property
     def url(self) -> str:
-        if self._url is None:
-            self._url = self._serving.enter_context(demo_site())
-        return self._url
+        return self._serving.enter_context(demo_site())
 
     def options(self) -> CrawlOptions:
         return crawl_options(
-            {"urls": [self.url()], "allow_private": True, "delay": DELAY, "concurrency": 1}
+            {"urls": [self.url], "allow_private": True, "delay": DELAY, "concurrency": 1}
         )
 
     def close(self) -> None:
         self._serving.close()
-        self._url = None

@@ -12,7 +12,7 @@ from forager.tasks.activity import MOST_ERRORS, MOST_WAITING
 from forager.web.charts import Series
 from forager.web.formats import duration
 from forager.web.overview import MINUTES, POINTS, Overview, load_overview
-from forager.web.page import Page, asked, new_router, page
+from forager.web.page import Page, new_router, page
 from forager.web.visit import Administers, Operates, Reads
 
 router = new_router()
@@ -24,27 +24,23 @@ RANGES = {60: "last hour", 360: "last 6 hours", 1440: "last 24 hours"}
 
 @page(router, "/")
 async def overview(visit: Reads) -> Page:
-    wanted = asked(visit).text("range")
+    wanted = visit.asked.text("range")
     minutes = next((each for each in RANGES if str(each) == wanted), MINUTES)
     found = await load_overview(visit, minutes)
     if found.is_new:
         return Page("first_run.html")
     return Page(
         "overview.html",
-        {
-            "overview": found,
-            "rate": _rate(found, minutes),
-            "backlog": _backlog(found),
-            "ticks": [*(f"{duration(20 * minutes * part)} ago" for part in (3, 2, 1)), "now"],
-            "names": _names(minutes),
-            "range_name": RANGES[minutes],
-            "ranges": [
-                (f"/?range={each}", name, each == minutes, None) for each, name in RANGES.items()
-            ],
-            "shown_kinds": SHOWN_KINDS,
-            "most_waiting": MOST_WAITING,
-            "most_errors": MOST_ERRORS,
-        },
+        overview=found,
+        rate=_rate(found, minutes),
+        backlog=_backlog(found),
+        ticks=[*(f"{duration(20 * minutes * part)} ago" for part in (3, 2, 1)), "now"],
+        names=_names(minutes),
+        range_name=RANGES[minutes],
+        ranges=[(f"/?range={each}", name, each == minutes, None) for each, name in RANGES.items()],
+        shown_kinds=SHOWN_KINDS,
+        most_waiting=MOST_WAITING,
+        most_errors=MOST_ERRORS,
     )
 
 
@@ -82,31 +78,27 @@ def _backlog(found: Overview) -> list[Series]:
 
 @page(router, "/workers")
 async def workers(visit: Operates) -> Page:
-    processes = await list_service_processes(visit.database, visit.here.settings)
+    processes = await list_service_processes(visit.database, visit.settings)
     return Page(
         "workers.html",
-        {
-            "workers": await list_workers(visit.database, visit.here.settings),
-            "processes": processes,
-            "jobs": await running_jobs(visit.database),
-            "tasks": await visit.here.tasks.in_progress(),
-        },
+        workers=await list_workers(visit.database, visit.settings),
+        processes=processes,
+        jobs=await running_jobs(visit.database),
+        tasks=await visit.tasks.in_progress(),
     )
 
 
 @page(router, "/settings")
 async def settings(visit: Administers) -> Page:
     file = config_file().absolute()
-    shown = shown_settings(visit.here.settings)
-    wanted = asked(visit).text("changed")
+    shown = shown_settings(visit.settings)
+    wanted = visit.asked.text("changed")
     return Page(
         "settings.html",
-        {
-            "settings": [each for each in shown if not wanted or each.origin != "default"],
-            "changed": sum(each.origin != "default" for each in shown),
-            "total": len(shown),
-            "only_changed": bool(wanted),
-            "file": file if file.exists() else None,
-            "words": setting_words,
-        },
+        settings=[each for each in shown if not wanted or each.origin != "default"],
+        changed=sum(each.origin != "default" for each in shown),
+        total=len(shown),
+        only_changed=bool(wanted),
+        file=file if file.exists() else None,
+        words=setting_words,
     )

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Path
 
 from forager.api.services import BACKTEST_SECONDS
-from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput
 from forager.parsers.backtest import Backtest
 from forager.parsers.overview import overview
@@ -15,22 +14,11 @@ from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import load_plan, roll_back, roll_out
 from forager.web.forms import Form, Submitted
-from forager.web.page import (
-    Done,
-    Page,
-    action,
-    asked,
-    attempt,
-    cached,
-    following,
-    new_router,
-    page,
-)
+from forager.web.page import Done, Page, action, attempt, cached, new_router, page
 from forager.web.visit import Administers, Reads, Visit
 
 router = new_router()
 
-PAGE_SIZE = 50
 MAX_PAGES = 500
 DEFAULT_PAGES = 100
 
@@ -46,16 +34,16 @@ async def list_parsers(visit: Reads) -> Page:
         for name, rollout in plan.rollouts.items()
         if rollout.canary_version is not None or rollout.previous_version is not None
     ]
-    return Page("parsers.html", {**rates.answer, "at": rates.at, "undoable": undoable})
+    return Page("parsers.html", **rates.answer, at=rates.at, undoable=undoable)
 
 
 @action(router, "/parsers/{name}/rollout")
 async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
-    load_parsers(visit.here.settings.parser_modules)
+    load_parsers(visit.settings.parser_modules)
     canary = form.amount("canary", most=100)
     done = await roll_out(
         visit.database,
-        visit.here.settings,
+        visit.settings,
         name,
         form.text("version"),
         canary=None if canary is None else canary / 100,
@@ -71,7 +59,7 @@ async def rollout(visit: Administers, form: Submitted, name: Name) -> Done:
 
 @action(router, "/parsers/{name}/rollback")
 async def rollback(visit: Administers, form: Submitted, name: Name) -> Done:
-    load_parsers(visit.here.settings.parser_modules)
+    load_parsers(visit.settings.parser_modules)
     done = await roll_back(visit.database, name)
     return Done(f"{name} runs version {done.active_version} again.", to="/parsers")
 
@@ -82,27 +70,22 @@ async def compare(visit: Administers, form: Submitted) -> Page:
     limit = form.number("limit", least=1, most=MAX_PAGES) or DEFAULT_PAGES
     report = await _backtest(visit, form, limit)
     differing = {name: each for name, each in report.fields.items() if each.differs}
-    return Page("backtest.html", {"report": report, "fields": differing, "limit": limit})
+    return Page("backtest.html", report=report, fields=differing, limit=limit)
 
 
 async def _load(visit: Visit) -> dict[str, object]:
-    form = asked(visit)
-    found = await overview(visit.database, visit.here.settings)
-    listing = list_rates(
-        visit.database,
-        domain=form.optional("domain"),
-        cursor=form.optional("cursor"),
-        limit=PAGE_SIZE,
+    domain = visit.asked.text("domain")
+    found = await overview(visit.database, visit.settings)
+    rates, trouble = await attempt(
+        lambda: list_rates(visit.database, domain=domain or None, **visit.paging)
     )
-    rates, trouble = await attempt(listing, Rows([], None))
     return {
         "parsers": found.parsers,
         "broken": found.broken,
         "names": list(dict.fromkeys(each.name for each in found.parsers)),
         "versions": list(dict.fromkeys(each.version for each in found.parsers)),
-        "rates": rates.items,
-        "next_url": following(visit, rates.next_cursor),
-        "domain": form.text("domain"),
+        "rates": rates,
+        "domain": domain,
         "max_pages": MAX_PAGES,
         "default_pages": DEFAULT_PAGES,
         "seconds": BACKTEST_SECONDS,
@@ -113,7 +96,7 @@ async def _load(visit: Visit) -> dict[str, object]:
 async def _backtest(visit: Visit, form: Form, limit: int) -> Backtest:
     if not form.text("against"):
         raise InvalidInput("a backtest needs the version to compare with")
-    return await visit.here.backtest(
+    return await visit.backtest(
         form.text("name"),
         version=form.optional("version"),
         against=form.text("against"),

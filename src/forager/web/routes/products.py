@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,8 +12,7 @@ from fastapi import Header, Path
 from markupsafe import Markup
 from starlette.responses import Response
 
-from forager.api.problems import problem_of
-from forager.api.services import CachedAnswer
+from forager.api.limits import Paging, RowId
 from forager.api.streams import MEDIA_TYPES, download, image_response
 from forager.errors import ForagerError, InvalidInput, NotAllowed
 from forager.extract.product.record import Availability, FieldName
@@ -26,121 +25,95 @@ from forager.products.lookup import thumbnails
 from forager.products.price_history import PriceEntry, price_history, recent_prices
 from forager.products.price_history import percent as percent_of
 from forager.products.record import ProductRecord
-from forager.products.search import SearchPage, search_products
+from forager.products.search import SearchPage
 from forager.products.service import ProductDetails, show_product
 from forager.tasks.selection import Selection
 from forager.web.formats import money, number, words
 from forager.web.forms import Form, Submitted
-from forager.web.page import (
-    Done,
-    Page,
-    action,
-    asked,
-    attempt,
-    cached,
-    fixed_order_of,
-    following,
-    new_router,
-    page,
-)
+from forager.web.page import Done, Page, action, cached, fixed_order_of, new_router, page
 from forager.web.price_chart import price_chart
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
 
 PAGE_SIZE = 20
-HISTORY_SIZE = 50
 LARGEST_PRICE = 1e10 - 1
 FILTERS = (
     "min_price", "max_price", "currency", "availability", "brand", "category", "domain",
     "changed_since", "problems", "min_rating",
 )  # fmt: skip
 
-ProductId = Annotated[int, Path(ge=1, le=2**63 - 1)]
-
 
 @page(router, "/products")
 async def list_products(visit: Reads) -> Page:
-    form = asked(visit)
-    answer, trouble = await attempt(
-        cached(visit, lambda: _found(visit, form)), CachedAnswer(SearchPage([], None), None)
-    )
-    found: SearchPage = answer.answer
+    form = visit.asked
+    found, trouble = SearchPage([], None), None
+    try:
+        found = (await cached(visit, lambda: _found(visit, form))).answer
+    except InvalidInput as error:
+        trouble = error
     ids = [each.id for each in found.items]
     prices = await recent_prices(visit.database, ids)
     return Page(
         "products.html",
-        {
-            "found": found,
-            "order": fixed_order_of(visit, () if form.text("q") else SORTS),
-            "thumbnails": await thumbnails(visit.database, ids),
-            "prices": {number: list(map(float, few)) for number, few in prices.items()},
-            "changes": {n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
-            "trouble": trouble,
-            "asked": form,
-            "is_filtered": any(form.text(name) for name in (*FILTERS, "q")),
-            "narrowed": [name for name in FILTERS if form.text(name)],
-            "availabilities": list(Availability),
-            "next_url": following(visit, found.next_cursor),
-            "query": visit.request.url.query,
-        },
+        found=found,
+        order=fixed_order_of(visit, () if form.text("q") else SORTS),
+        thumbnails=await thumbnails(visit.database, ids),
+        prices={number: list(map(float, few)) for number, few in prices.items()},
+        changes={n: percent_of(few[-2], few[-1]) for n, few in prices.items() if few[1:]},
+        trouble=trouble,
+        is_filtered=any(form.text(name) for name in (*FILTERS, "q")),
+        narrowed=[name for name in FILTERS if form.text(name)],
+        availabilities=list(Availability),
+        next_url=visit.following(found.next_cursor),
+        query=visit.request.url.query,
     )
 
 
 # declared before the page of a product, whose path would match it
 @router.get("/products/export", response_model=None)
 async def export(visit: Reads) -> Response:
-    form = asked(visit)
+    form = visit.asked
     kind = ExportFormat.JSONL if form.text("format") == "jsonl" else ExportFormat.CSV
     parts = export_stream(visit.database, Export(kind, filters_of(form)))
     return await download(parts, f"products.{kind}", MEDIA_TYPES[kind])
 
 
 @page(router, "/products/{product_id}")
-async def show(visit: Reads, product_id: ProductId) -> Page:
+async def show(visit: Reads, product_id: RowId) -> Page:
     return Page(
         "product.html",
-        {
-            "view": await load_product(visit, product_id),
-            "changes_shown": CHANGES_SHOWN,
-            "images_shown": IMAGES_SHOWN,
-            "variants_shown": VARIANTS_SHOWN,
-        },
+        view=await load_product(visit, product_id),
+        changes_shown=CHANGES_SHOWN,
+        images_shown=IMAGES_SHOWN,
+        variants_shown=VARIANTS_SHOWN,
     )
 
 
 @page(router, "/products/{product_id}/history")
-async def history(visit: Reads, product_id: ProductId) -> Page:
-    cursor = asked(visit).optional("cursor")
+async def history(visit: Reads, product_id: RowId) -> Page:
     details = await products.show_product(visit.database, str(product_id))
-    found = await price_history(visit.database, str(product_id), cursor=cursor, limit=HISTORY_SIZE)
-    return Page(
-        "product_history.html",
-        {
-            "product": details.product,
-            "changes": found.items,
-            "next_url": following(visit, found.next_cursor),
-        },
-    )
+    found = await price_history(visit.database, str(product_id), **visit.paging)
+    return Page("product_history.html", product=details.product, changes=found)
 
 
 @router.get("/products/{product_id}/images/{position}", response_model=None)
 async def image(
     visit: Reads,
-    product_id: ProductId,
+    product_id: RowId,
     position: Annotated[int, Path(ge=0, le=2**31 - 1)],
     if_none_match: Annotated[str, Header(max_length=1000)] = "",
 ) -> Response:
     """The stored image with the headers of the API: its content is untrusted."""
-    return await image_response(visit.here, product_id, position, if_none_match)
+    return await image_response(visit, product_id, position, if_none_match)
 
 
 @action(router, "/products/{product_id}/recrawl")
-async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Done:
+async def recrawl(visit: Operates, form: Submitted, product_id: RowId) -> Done:
     details = await products.show_product(visit.database, str(product_id))
     if details.product.task_id is None:
         raise NotAllowed("this product is no longer tracked", hint="Track its page again.")
-    done = await visit.here.tasks.recrawl(Selection(ids=(details.product.task_id,)))
+    done = await visit.tasks.recrawl(Selection(ids=(details.product.task_id,)))
     text = "Recrawl started." if done.due else "A visit is already in progress."
     if done.held:
         text = "The task is on hold. It is visited when the task is resumed."
@@ -148,19 +121,9 @@ async def recrawl(visit: Operates, form: Submitted, product_id: ProductId) -> Do
 
 
 async def _found(visit: Visit, form: Form) -> SearchPage:
-    wanted, cursor = filters_of(form), form.optional("cursor")
-    if words := form.text("q"):
-        return await search_products(
-            visit.database, words, wanted, cursor=cursor, limit=PAGE_SIZE, engine=visit.here.engine
-        )
-    found = await products.list_products(
-        visit.database,
-        wanted,
-        order=SORTS.get(form.text("sort"), Order.NEWEST),
-        cursor=cursor,
-        limit=PAGE_SIZE,
-    )
-    return SearchPage(found.items, found.next_cursor)
+    paging = Paging(cursor=visit.paging["cursor"], limit=PAGE_SIZE)
+    order = SORTS.get(form.text("sort"))
+    return await visit.find_products(form.optional("q"), filters_of(form), order, paging)
 
 
 def filters_of(form: Form) -> Filters:
@@ -245,7 +208,7 @@ async def load_product(visit: Visit, product_id: int) -> ProductView:
     details = await show_product(visit.database, str(product_id))
     found = await price_history(visit.database, str(product_id), limit=CHANGES_DRAWN)
     until = details.product.last_seen_at
-    days = asked(visit).number("days", most=max(RANGES))
+    days = visit.asked.number("days", most=max(RANGES))
     return ProductView(
         details=details,
         fields=[_shown(details.product, name) for name in FieldName if name not in _ELSEWHERE],
@@ -312,7 +275,7 @@ RULE_KINDS = {
 
 @page(router, "/alerts")
 async def list_alerts(visit: Reads) -> Page:
-    form = asked(visit)
+    form = visit.asked
     return await _alerts(visit, form, form.optional("cursor"))
 
 
@@ -323,15 +286,11 @@ async def _alerts(
     found = await alerts.list_alerts(visit.database, cursor=cursor, limit=ALERTS)
     return Page(
         "alerts.html",
-        {
-            "rules": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "given": given,
-            "kinds": [(kind.value, words) for kind, words in RULE_KINDS.items()],
-            "trouble": error,
-        },
-        status=200 if error is None else problem_of(error).status,
-    )
+        rules=found,
+        given=given,
+        kinds=[(kind.value, words) for kind, words in RULE_KINDS.items()],
+        trouble=error,
+    ).after(error)
 
 
 @action(router, "/alerts")
@@ -344,7 +303,7 @@ async def add_alert(visit: Operates, form: Submitted) -> Done | Page:
 
 
 @action(router, "/alerts/{rule_id}/delete")
-async def delete_alert(visit: Operates, form: Submitted, rule_id: ProductId) -> Done:
+async def delete_alert(visit: Operates, form: Submitted, rule_id: RowId) -> Done:
     await alerts.delete_alert(visit.database, rule_id)
     return Done("Alert deleted.", to="/alerts")
 
@@ -360,15 +319,12 @@ def _new_alert(form: Form) -> NewAlert:
         AlertKind.NEW_LOW: ("days", "currency"),
         AlertKind.BACK_IN_STOCK: (),
     }[kind]
-    readers: dict[str, Callable[[], object]] = {
-        "percent": lambda: _amount(form, "percent"),
-        "amount": lambda: _amount(form, "amount"),
-        "days": lambda: form.number("days", least=1),
-        "currency": lambda: form.optional("currency"),
-    }
     return NewAlert(
         kind,
-        **{name: readers[name]() for name in wanted},  # type: ignore[arg-type]
+        percent=_amount(form, "percent") if "percent" in wanted else None,
+        amount=_amount(form, "amount") if "amount" in wanted else None,
+        days=form.number("days", least=1) if "days" in wanted else None,
+        currency=form.optional("currency") if "currency" in wanted else None,
         product=form.optional("product"),
         domain=form.optional("domain"),
         brand=form.optional("brand"),

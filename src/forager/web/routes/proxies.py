@@ -2,70 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Path
-
+from forager.api.limits import RowId
+from forager.api.models import LARGEST_BIGINT
 from forager.errors import InvalidInput
-from forager.fetch.client import ClientOptions
 from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import report_costs
-from forager.fetch.proxies.probe import Trial, try_proxies
+from forager.fetch.proxies.probe import Trial
 from forager.fetch.proxies.record import parse_cost
 from forager.fetch.proxies.service import ProxyChanges, parse_address
-from forager.fetch.response import agent_header
 from forager.web.formats import number
 from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, asked, cached, following, new_router, page
-from forager.web.visit import Administers, Operates
+from forager.web.page import Done, Page, action, cached, new_router, page
+from forager.web.visit import PAGE_SIZE, Administers, Operates
 
 router = new_router()
 
-PAGE_SIZE = 50
 BILL_LINES = 50
-LARGEST = 2**63 - 1
-
-ProxyId = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
 @page(router, "/proxies")
 async def list_proxies(visit: Operates) -> Page:
-    after = asked(visit).number("cursor", most=LARGEST) or 0
-    found = await visit.here.proxies.page(limit=PAGE_SIZE, after=after)
+    after = visit.asked.number("cursor", most=LARGEST_BIGINT) or 0
+    found = await visit.proxies.page(limit=PAGE_SIZE, after=after)
     bill = await cached(visit, lambda: report_costs(visit.database, limit=BILL_LINES))
-    return Page(
-        "proxies.html",
-        {
-            "proxies": [(each, each.shown) for each in found.items],
-            "next_url": following(visit, found.next_cursor),
-            "bill": bill.answer,
-            "bill_at": bill.at,
-        },
-    )
+    return Page("proxies.html", proxies=found, bill=bill.answer, bill_at=bill.at)
 
 
 @page(router, "/proxies/{proxy_id}")
-async def show(visit: Operates, proxy_id: ProxyId) -> Page:
-    proxy = await visit.here.proxies.get(proxy_id)
+async def show(visit: Operates, proxy_id: RowId) -> Page:
+    proxy = await visit.proxies.get(proxy_id)
     cost = proxy.cost
     return Page(
         "proxy.html",
-        {
-            "proxy": proxy,
-            "address": proxy.shown,
-            "price": "" if cost is None else f"{cost.amount.normalize():f}/{cost.unit}",
-        },
+        proxy=proxy,
+        address=proxy.shown,
+        price="" if cost is None else f"{cost.amount.normalize():f}/{cost.unit}",
     )
 
 
 @action(router, "/proxies/{proxy_id}/set")
-async def change(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
+async def change(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
     price = form.text("cost")
     changes = ProxyChanges(
         region=form.optional("region"),
         cost=parse_cost(price, form.optional("currency")) if price else None,
     )
-    proxy = await visit.here.proxies.set(proxy_id, changes)
+    proxy = await visit.proxies.set(proxy_id, changes)
     return Done(f"Proxy {proxy.id} updated.", to=f"/proxies/{proxy.id}")
 
 
@@ -74,36 +56,29 @@ async def add(visit: Administers, form: Submitted) -> Done:
     allowed = form.checked("allow_private")
     spec = parse_address(form.text("url"))
     GuardPolicy(allow_private=allowed).check_unresolved(spec.host)
-    added = await visit.here.proxies.add(spec, allow_private=allowed)
+    added = await visit.proxies.add(spec, allow_private=allowed)
     words = "is added" if added.is_new else "was known, and has the new password"
     return Done(f"Proxy {added.id} {words}.", to="/proxies")
 
 
 @action(router, "/proxies/{proxy_id}/move")
-async def move(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
-    proxies = visit.here.proxies
-    match form.text("move"):
+async def move(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
+    match move := form.text("move"):
         case "enable":
-            await proxies.enable(proxy_id)
-            text = f"Proxy {proxy_id} enabled."
+            await visit.proxies.enable(proxy_id)
         case "disable":
-            await proxies.disable(proxy_id, form.text("reason")[:500] or None)
-            text = f"Proxy {proxy_id} disabled."
+            await visit.proxies.disable(proxy_id, form.text("reason")[:500] or None)
         case "remove":
-            await proxies.remove(proxy_id)
-            text = f"Proxy {proxy_id} removed."
+            await visit.proxies.remove(proxy_id)
         case _:
             raise InvalidInput("a proxy can be enabled, disabled and removed")
-    return Done(text, to="/proxies")
+    return Done(f"Proxy {proxy_id} {move}d.", to="/proxies")
 
 
 @action(router, "/proxies/{proxy_id}/test")
-async def test(visit: Administers, form: Submitted, proxy_id: ProxyId) -> Done:
-    options = ClientOptions(
-        user_agent=agent_header(visit.here.settings),
-        guard=GuardPolicy(allow_private=form.checked("allow_private")),
-    )
-    [trial] = await try_proxies(visit.here.proxies, [proxy_id], options, form.optional("url"))
+async def test(visit: Administers, form: Submitted, proxy_id: RowId) -> Done:
+    allowed = form.checked("allow_private")
+    trial = await visit.try_proxy(proxy_id, form.optional("url"), allow_private=allowed)
     return Done(_outcome(trial), to="/proxies", failed=not trial.result.ok)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -14,7 +13,6 @@ from starlette.responses import Response
 
 from forager.api.streams import response_file
 from forager.archive.record import ArchiveError
-from forager.crawl.explain.explanation import explain as explain_url
 from forager.documents.diff import SectionChange, section_changes
 from forager.documents.reader import (
     PageVersion,
@@ -29,7 +27,7 @@ from forager.documents.search.hit import preferred_language
 from forager.documents.sources import list_sources
 from forager.errors import InvalidInput, NotFound
 from forager.web.formats import highlighted
-from forager.web.page import Page, following, new_router, page
+from forager.web.page import Page, new_router, page
 from forager.web.responses import ShownResponse, shown_response
 from forager.web.visit import Reads, Visit
 
@@ -62,21 +60,17 @@ async def search(
     found = await _found(visit, filters, cursor, preferred_language(accept_language))
     return Page(
         "search.html",
-        {
-            **filters,
-            "wanted_path": path,
-            "sources": [each.id for each in known.items],
-            "found": found,
-            "hits": [
-                (hit, highlighted(hit.snippet, hit.highlights), _reader_url(hit))
-                for hit in (found.items if found else [])
-            ],
-            "facets": _facets(found, filters) if found else [],
-            "suggestion_url": _url(filters, q=found.suggestion)
-            if found and found.suggestion
-            else None,
-            "next_url": following(visit, found.next_cursor) if found else None,
-        },
+        **filters,
+        wanted_path=path,
+        sources=[each.id for each in known.items],
+        found=found,
+        hits=[
+            (hit, highlighted(hit.snippet, hit.highlights), _reader_url(hit))
+            for hit in (found.items if found else [])
+        ],
+        facets=_facets(found, filters) if found else [],
+        suggestion_url=_url(filters, q=found.suggestion) if found and found.suggestion else None,
+        next_url=visit.following(found.next_cursor) if found else None,
     )
 
 
@@ -127,20 +121,16 @@ async def read(
     headings = [each for each in found.sections if each.heading and 0 < each.level < DEEPEST]
     return Page(
         "read.html",
-        {
-            "page": found,
-            "section": section,
-            "tab": tab,
-            "tabs": list(ReaderTab),
-            "contents": headings[:MAX_CONTENTS],
-            "versions": versions,
-            "shown": _version_of(versions, found.document.generation_number),
-            "stored": await _stored(visit, found) if tab is ReaderTab.ORIGINAL else None,
-            "changes": await _changes(visit, found, versions, old)
-            if tab is ReaderTab.CHANGES
-            else None,
-            "side": visit.request.query_params.get("view") == "side",
-        },
+        page=found,
+        section=section,
+        tab=tab,
+        tabs=list(ReaderTab),
+        contents=headings[:MAX_CONTENTS],
+        versions=versions,
+        shown=_version_of(versions, found.document.generation_number),
+        stored=await _stored(visit, found) if tab is ReaderTab.ORIGINAL else None,
+        changes=await _changes(visit, found, versions, old) if tab is ReaderTab.CHANGES else None,
+        side=visit.request.query_params.get("view") == "side",
     )
 
 
@@ -149,7 +139,7 @@ async def original(
     visit: Reads, url: Text, source: Text = "", generation: Generation = None
 ) -> Response:
     found = await _read(visit, url, source, generation)
-    stored = await read_response_of(visit.database, visit.here.settings, found.document)
+    stored = await read_response_of(visit.database, visit.settings, found.document)
     return response_file(stored.body, f"page-{found.document.id}.bin")
 
 
@@ -159,7 +149,7 @@ async def picture(
 ) -> Response:
     """The picture that was stored with a rendered page."""
     found = await _read(visit, url, source, generation)
-    stored = await read_response_of(visit.database, visit.here.settings, found.document)
+    stored = await read_response_of(visit.database, visit.settings, found.document)
     if not stored.picture:
         raise NotFound("no picture of this page is stored")
     return Response(stored.picture, media_type="image/png")
@@ -183,23 +173,16 @@ async def _stored(visit: Visit, found: ReadPage) -> ShownResponse | None:
     """The archived response; None if the archive no longer has it."""
     try:
         return shown_response(
-            await read_response_of(visit.database, visit.here.settings, found.document)
+            await read_response_of(visit.database, visit.settings, found.document)
         )
     except (ArchiveError, NotFound):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PageChanges:
-    """What differs between an older version of a page and the one that is shown."""
-
-    old: PageVersion
-    sections: list[SectionChange]
-
-
 async def _changes(
     visit: Visit, found: ReadPage, versions: list[PageVersion], old: int | None
-) -> PageChanges | None:
+) -> tuple[PageVersion, list[SectionChange]] | None:
+    """The older version of a page that is compared, and what differs from it."""
     older = [each for each in versions if each.last < found.document.generation_number]
     chosen = _version_of(older, old) if old else None
     if (before := chosen or next(iter(older), None)) is None:
@@ -207,7 +190,7 @@ async def _changes(
     document = found.document
     earlier = await _read(visit, document.url, document.source_id, before.last)
     changes = await asyncio.to_thread(section_changes, earlier.sections, found.sections)
-    return PageChanges(before, changes)
+    return before, changes
 
 
 async def _found(
@@ -226,7 +209,7 @@ async def _found(
         limit=HITS,
         cursor=cursor,
     )
-    return await search_sections(visit.database, request, visit.here.engine, visit.here.embedder)
+    return await search_sections(visit.database, request, visit.engine, visit.embedder)
 
 
 def _reader_url(hit: Hit) -> str:
@@ -240,20 +223,13 @@ JobName = Annotated[str, Query(max_length=100)]
 
 @page(router, "/explain")
 async def explain(visit: Reads, url: UrlText = "", job: JobName = "") -> Page:
-    values: dict[str, object] = {"url": url.strip(), "job": job.strip(), "trouble": None}
-    if not url.strip():
-        return Page("explain.html", {**values, "found": None})
+    url, job = url.strip(), job.strip()
+    found, crawl, trouble = None, None, None
     try:
-        return Page("explain.html", {**values, **await _explained(visit, url.strip(), job.strip())})
+        if url:
+            found = await visit.explain(url, job or None)
+            crawl = await visit.queue.get(found.job_id) if found.job_id else None
     except (InvalidInput, NotFound) as error:
-        return Page("explain.html", {**values, "found": None, "trouble": error})
-
-
-async def _explained(visit: Visit, url: str, job: str) -> dict[str, object]:
-    here, owner = visit.here, visit.caller.sees_only
-    chosen = await here.job_of(visit.caller, await here.queue.resolve(job)) if job else None
-    found = await explain_url(
-        here.database, here.queue, url, job_id=chosen.id if chosen else None, user_id=owner
-    )
-    crawl = await here.queue.get(found.job_id) if found.job_id else None
-    return {"found": found, "crawl": crawl, "at": datetime.now(UTC)}
+        trouble = error
+    at = datetime.now(UTC)
+    return Page("explain.html", url=url, job=job, found=found, crawl=crawl, at=at, trouble=trouble)

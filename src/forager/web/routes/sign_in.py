@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Query, Request
+from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
 from forager.access import keys
@@ -13,6 +12,7 @@ from forager.access.caller import Scope, Unauthorised
 from forager.access.keys import authenticate
 from forager.api.services import Here
 from forager.errors import InvalidInput
+from forager.web.formats import sentence
 from forager.web.forms import Form, Submitted
 from forager.web.page import Done, Page, action, new_router, page
 from forager.web.rendering import bare_page
@@ -23,6 +23,7 @@ from forager.web.sessions import (
     delete_cookie,
     new_session,
     read_session,
+    set_cookie,
     write_session,
 )
 from forager.web.visit import Administers, Reads
@@ -55,7 +56,7 @@ async def sign_in(request: Request, here: Here, form: Submitted) -> Response:
     try:
         caller = await authenticate(here.database, form.text("key"))
     except Unauthorised as refused:
-        return _form(request, wanted, f"{refused.message[:1].upper()}{refused.message[1:]}.", 401)
+        return _form(request, wanted, f"{sentence(refused.message)}.", 401)
     response = RedirectResponse(f"/sign-in?signed&next={quote(_inside(wanted))}", 303)
     write_session(response, new_session(caller.key_id), here.vault)
     return response
@@ -75,9 +76,7 @@ async def theme(visit: Reads, form: Submitted) -> Response:
     chosen = form.text("theme")
     response = RedirectResponse(_inside(form.text("to")), 303)
     if chosen in THEMES:
-        response.set_cookie(
-            THEME_COOKIE, chosen, max_age=A_YEAR, secure=True, httponly=True, samesite="strict"
-        )
+        set_cookie(response, THEME_COOKIE, chosen, A_YEAR)
     return response
 
 
@@ -93,16 +92,13 @@ def _inside(path: str) -> str:
     return path[:2000] if safe and not path.startswith("//") else "/"
 
 
-PAGE_SIZE = 50
 MAX_DAYS = 3650
-
-Cursor = Annotated[str | None, Query(max_length=1000)]
 
 
 @page(router, "/keys")
-async def list_keys(visit: Administers, cursor: Cursor = None) -> Page:
-    found = await keys.list_keys(visit.database, cursor=cursor, limit=PAGE_SIZE)
-    return Page("keys.html", {"keys": found, "scopes": list(Scope)})
+async def list_keys(visit: Administers) -> Page:
+    found = await keys.list_keys(visit.database, **visit.paging)
+    return Page("keys.html", keys=found, scopes=list(Scope))
 
 
 @action(router, "/keys")
@@ -115,7 +111,7 @@ async def create_key(visit: Administers, form: Submitted) -> Page:
         scope=_scope(form),
         expires_in=None if days is None else days * 86400.0,
     )
-    return Page("key_made.html", {"made": made, "was_open": visit.is_open})
+    return Page("key_made.html", made=made, was_open=visit.is_open)
 
 
 @action(router, "/keys/{key_id}/revoke")

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from fastapi import Path, Query
 
-from forager.crawl.admission import start_refresh
 from forager.crawl.settlement import Outcome
-from forager.crawl.url_lists import path_tree
+from forager.crawl.url_lists import PathNode, path_tree
 from forager.documents import publication, sources
 from forager.documents.diff import diff_generations
 from forager.documents.generation import Schedule, parse_cron, parse_every
@@ -19,12 +18,11 @@ from forager.errors import InvalidInput
 from forager.web.charts import Part
 from forager.web.forms import Form, Submitted
 from forager.web.job_view import TONES
-from forager.web.page import Done, Page, action, cached, following, new_router, page
+from forager.web.page import Done, Page, action, cached, new_router, page
 from forager.web.visit import Operates, Reads
 
 router = new_router()
 
-PAGE_SIZE = 50
 GENERATIONS = 20
 MAX_DIFF = 200
 
@@ -35,53 +33,37 @@ Cursor = Annotated[str | None, Query(max_length=5000)]
 
 
 @page(router, "/sources")
-async def list_sources(visit: Reads, cursor: Cursor = None) -> Page:
-    found = await sources.list_sources(
-        visit.database, user_id=visit.caller.sees_only, cursor=cursor, limit=PAGE_SIZE
-    )
-    next_url = following(visit, found.next_cursor)
-    return Page("sources.html", {"sources": found.items, "next_url": next_url})
+async def list_sources(visit: Reads) -> Page:
+    owner = visit.caller.sees_only
+    found = await sources.list_sources(visit.database, user_id=owner, **visit.paging)
+    return Page("sources.html", sources=found)
 
 
 @page(router, "/sources/{source_id}")
 async def show(visit: Reads, source_id: SourceId, cursor: Cursor = None) -> Page:
-    source = await visit.here.source_of(visit.caller, source_id)
+    source = await visit.get_source(source_id)
     found = await sources.list_generations(
         visit.database, source_id, cursor=cursor, limit=GENERATIONS
     )
     return Page(
         "source.html",
-        {
-            "source": source,
-            "generations": found.items,
-            "largest": max((each.pages for each in found.items), default=0),
-            "next_url": following(visit, found.next_cursor),
-            "base": _url(source_id),
-        },
+        source=source,
+        generations=found,
+        largest=max((each.pages for each in found.items), default=0),
+        base=_url(source_id),
     )
 
 
 @page(router, "/sources/{source_id}/pages")
-async def pages(visit: Reads, source_id: SourceId, path: Text = "", cursor: Cursor = None) -> Page:
-    source = await visit.here.source_of(visit.caller, source_id)
-    found = await list_documents(
-        visit.database, source_id, path=path, cursor=cursor, limit=PAGE_SIZE
-    )
-    return Page(
-        "source_pages.html",
-        {
-            "source": source,
-            "pages": found.items,
-            "wanted": path,
-            "base": _url(source_id),
-            "next_url": following(visit, found.next_cursor),
-        },
-    )
+async def pages(visit: Reads, source_id: SourceId, path: Text = "") -> Page:
+    source = await visit.get_source(source_id)
+    found = await list_documents(visit.database, source_id, path=path, **visit.paging)
+    return Page("source_pages.html", source=source, pages=found, wanted=path, base=_url(source_id))
 
 
 @page(router, "/sources/{source_id}/tree")
 async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
-    source = await visit.here.source_of(visit.caller, source_id)
+    source = await visit.get_source(source_id)
     known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
     generation = next((each for each in known.items if each.is_complete), None)
     job_id = None if generation is None else generation.job_id
@@ -91,23 +73,20 @@ async def tree(visit: Reads, source_id: SourceId, prefix: Text = "") -> Page:
         found = await cached(visit, load, job_id)
     return Page(
         "source_tree.html",
-        {
-            "source": source,
-            "base": _url(source_id),
-            "job_id": job_id,
-            "generation": generation,
-            "tree": found.answer if found else None,
-            "at": found.at if found else None,
-            "parts": [
-                [Part(each.value, node.urls.get(each, 0), TONES[each]) for each in Outcome]
-                for node in found.answer.nodes
-            ]
-            if found
-            else [],
-            "crumbs": _crumbs(found.answer.prefix) if found else [],
-            "outcomes": list(Outcome),
-        },
+        source=source,
+        base=_url(source_id),
+        job_id=job_id,
+        generation=generation,
+        tree=found.answer if found else None,
+        at=found.at if found else None,
+        parts=[_parts(node) for node in found.answer.nodes] if found else [],
+        crumbs=_crumbs(found.answer.prefix) if found else [],
+        outcomes=list(Outcome),
     )
+
+
+def _parts(node: PathNode) -> list[Part]:
+    return [Part(each.value, node.urls.get(each, 0), TONES[each]) for each in Outcome]
 
 
 def _crumbs(prefix: str) -> list[tuple[str, str]]:
@@ -120,39 +99,34 @@ def _crumbs(prefix: str) -> list[tuple[str, str]]:
 
 @page(router, "/sources/{source_id}/diff")
 async def diff(visit: Reads, source_id: SourceId, old: Number = None, new: Number = None) -> Page:
-    source = await visit.here.source_of(visit.caller, source_id)
+    source = await visit.get_source(source_id)
     found = await diff_generations(
         visit.database, source_id, old, new, with_sections=True, limit=MAX_DIFF
     )
     known = await sources.list_generations(visit.database, source_id, limit=GENERATIONS)
     return Page(
         "source_diff.html",
-        {
-            "source": source,
-            "diff": found,
-            "numbers": [each.number for each in known.items if each.is_complete],
-            "base": _url(source_id),
-            "limit": MAX_DIFF,
-            "side": visit.request.query_params.get("view") == "side",
-        },
+        source=source,
+        diff=found,
+        numbers=[each.number for each in known.items if each.is_complete],
+        base=_url(source_id),
+        limit=MAX_DIFF,
+        side=visit.request.query_params.get("view") == "side",
     )
 
 
 @action(router, "/sources/{source_id}/publish")
 async def publish(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    await visit.here.source_of(visit.caller, source_id)
+    await visit.get_source(source_id)
     done = await publication.publish(
-        visit.database,
-        source_id,
-        form.number("generation", least=1),
-        force=form.checked("force"),
+        visit.database, source_id, form.number("generation", least=1), force=form.checked("force")
     )
     return Done(f"Generation {done.number} is now published.", to=_url(source_id))
 
 
 @action(router, "/sources/{source_id}/rollback")
 async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    await visit.here.source_of(visit.caller, source_id)
+    await visit.get_source(source_id)
     number = form.number("generation", least=1)
     done = await publication.roll_back(visit.database, source_id, number)
     return Done(f"Generation {done.number} is published again.", to=_url(source_id))
@@ -160,15 +134,14 @@ async def roll_back(visit: Operates, form: Submitted, source_id: SourceId) -> Do
 
 @action(router, "/sources/{source_id}/refresh")
 async def refresh(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    source = await visit.here.source_of(visit.caller, source_id)
-    asked = await start_refresh(visit.database, visit.here.settings, visit.caller, source)
+    asked = await visit.refresh(source_id)
     text = "started" if asked.created else "is already running"
     return Done(f"Crawl of {source_id} {text}.", to=f"/jobs/{asked.job.id}", leaves=True)
 
 
 @action(router, "/sources/{source_id}/schedule")
 async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    await visit.here.source_of(visit.caller, source_id)
+    await visit.get_source(source_id)
     wanted = _schedule(form)
     await sources.set_schedule(visit.database, source_id, wanted)
     text = "Schedule saved." if wanted != Schedule() else "Schedule removed."
@@ -177,7 +150,7 @@ async def schedule(visit: Operates, form: Submitted, source_id: SourceId) -> Don
 
 @action(router, "/sources/{source_id}/limits")
 async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    await visit.here.source_of(visit.caller, source_id)
+    await visit.get_source(source_id)
     shrink, failed = form.amount("max_shrink", most=100), form.amount("max_failed", most=100)
     await sources.set_limits(
         visit.database,
@@ -191,7 +164,7 @@ async def limits(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
 
 @action(router, "/sources/{source_id}/delete")
 async def delete(visit: Operates, form: Submitted, source_id: SourceId) -> Done:
-    await visit.here.source_of(visit.caller, source_id)
+    await visit.get_source(source_id)
     await sources.delete_source(visit.database, source_id)
     return Done(f"{source_id} deleted.", to="/sources", leaves=True)
 

@@ -6,12 +6,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from forager.access.caller import Scope
+from forager.api.limits import RowId
 from forager.api.streams import response_file
-from forager.db.cursor import Page as Rows
 from forager.errors import InvalidInput, NotFound
 from forager.products.lookup import find_product
 from forager.tasks.archived_page import visited_response
@@ -23,36 +23,27 @@ from forager.tasks.task import DEFAULT_PRIORITY, PRIORITIES, SILENT_AFTER
 from forager.tasks.tracking import Tracked
 from forager.web.formats import counted
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, asked, attempt, following, new_router, page
+from forager.web.page import Done, Page, action, attempt, new_router, page
 from forager.web.responses import shown_response
+from forager.web.routes.domains import HOLDS
 from forager.web.visit import Operates, Reads, Visit
 
 router = new_router()
 
-PAGE_SIZE = 50
-
-TaskId = Annotated[int, Path(ge=1, le=2**63 - 1)]
-
 
 @page(router, "/tasks")
 async def list_tasks(visit: Reads) -> Page:
-    form = asked(visit)
-    chosen = chosen_by(form)
-    listing = visit.here.tasks.list_tasks(chosen, cursor=form.optional("cursor"), limit=PAGE_SIZE)
-    found, trouble = await attempt(listing, Rows([], None))
-    stats = await visit.here.task_stats()
+    chosen = chosen_by(visit.asked)
+    found, trouble = await attempt(lambda: visit.tasks.list_tasks(chosen, **visit.paging))
+    stats = await visit.task_stats()
     return Page(
         "tasks.html",
-        {
-            "tasks": found.items,
-            "trouble": trouble,
-            "next_url": following(visit, found.next_cursor),
-            "stats": stats,
-            "total": _total(chosen, stats),
-            "asked": form,
-            "chosen": chosen,
-            "is_silent": _is_silent(stats),
-        },
+        tasks=found,
+        trouble=trouble,
+        stats=stats,
+        total=_total(chosen, stats),
+        chosen=chosen,
+        is_silent=_is_silent(stats),
     )
 
 
@@ -64,19 +55,13 @@ async def move(visit: Operates, form: Submitted) -> Done:
 
 
 @page(router, "/tasks/{task_id}")
-async def show(visit: Reads, task_id: TaskId) -> Page:
-    report = await visit.here.tasks.report(str(task_id))
+async def show(visit: Reads, task_id: RowId) -> Page:
+    report = await visit.tasks.report(str(task_id))
     product_id = None
     with suppress(NotFound):
         product_id = await visit.database.run(find_product, report.task.url)
     return Page(
-        "task.html",
-        {
-            "report": report,
-            "task": report.task,
-            "product_id": product_id,
-            "priorities": PRIORITIES,
-        },
+        "task.html", report=report, task=report.task, product_id=product_id, priorities=PRIORITIES
     )
 
 
@@ -84,31 +69,29 @@ VisitNumber = Annotated[int, Query(ge=1, le=100_000)]
 
 
 @page(router, "/tasks/{task_id}/page")
-async def stored_page(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Page:
-    report = await visit.here.tasks.report(str(task_id))
-    stored = await visited_response(visit.database, visit.here.settings, task_id, visit=number)
-    return Page(
-        "task_page.html", {"task": report.task, "number": number, "stored": shown_response(stored)}
-    )
+async def stored_page(visit: Operates, task_id: RowId, number: VisitNumber = 1) -> Page:
+    report = await visit.tasks.report(str(task_id))
+    stored = await visited_response(visit.database, visit.settings, task_id, visit=number)
+    return Page("task_page.html", task=report.task, number=number, stored=shown_response(stored))
 
 
 @router.get("/tasks/{task_id}/page/file", response_model=None)
-async def stored_file(visit: Operates, task_id: TaskId, number: VisitNumber = 1) -> Response:
-    stored = await visited_response(visit.database, visit.here.settings, task_id, visit=number)
+async def stored_file(visit: Operates, task_id: RowId, number: VisitNumber = 1) -> Response:
+    stored = await visited_response(visit.database, visit.settings, task_id, visit=number)
     return response_file(stored.body, f"task-{task_id}-visit-{number}.html")
 
 
 @action(router, "/tasks/{task_id}/move")
-async def move_one(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
+async def move_one(visit: Operates, form: Submitted, task_id: RowId) -> Done:
     text = await _move(visit, form.text("move"), only(task_id))
     gone = form.text("move") == "remove"
     return Done(text, to="/tasks" if gone else f"/tasks/{task_id}", leaves=gone)
 
 
 @action(router, "/tasks/{task_id}/terms")
-async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
+async def set_terms(visit: Operates, form: Submitted, task_id: RowId) -> Done:
     every = form.interval("every")
-    await visit.here.tasks.set_terms(
+    await visit.tasks.set_terms(
         only(task_id),
         priority=form.number("priority", least=0, most=9),
         every=every,
@@ -120,15 +103,12 @@ async def set_terms(visit: Operates, form: Submitted, task_id: TaskId) -> Done:
 async def _move(visit: Visit, name: str, chosen: Selection) -> str:
     match name:
         case "recrawl":
-            return _recrawled(await visit.here.tasks.recrawl(chosen))
-        case "pause":
-            return f"Paused. {_held(await visit.here.holds.pause(chosen))}"
-        case "stop":
-            return f"Stopped. {_held(await visit.here.holds.stop(chosen))}"
-        case "resume":
-            return f"Resumed. {_held(await visit.here.holds.resume(chosen))}"
+            return _recrawled(await visit.tasks.recrawl(chosen))
+        case "pause" | "stop" | "resume":
+            hold, state = HOLDS[name]
+            return f"{state.capitalize()}. {_held(await hold(visit.holds, chosen))}"
         case "remove" if not chosen.is_everything:
-            removed = await visit.here.tasks.remove(chosen)
+            removed = await visit.tasks.remove(chosen)
             return f"{counted(removed, 'page')} no longer tracked."
         case _:
             raise InvalidInput("tasks can be recrawled, paused, stopped, resumed and removed")
@@ -210,13 +190,11 @@ MAX_URLS = 10_000
 async def track_form(visit: Operates) -> Page:
     return Page(
         "track.html",
-        {
-            "url": asked(visit).text("url"),
-            "priorities": PRIORITIES,
-            "default_priority": DEFAULT_PRIORITY,
-            "default_every": visit.here.settings.recrawl_every,
-            "most": MAX_URLS,
-        },
+        url=visit.asked.text("url"),
+        priorities=PRIORITIES,
+        default_priority=DEFAULT_PRIORITY,
+        default_every=visit.settings.recrawl_every,
+        most=MAX_URLS,
     )
 
 
@@ -238,7 +216,7 @@ async def track(visit: Operates, form: Submitted) -> Done:
 async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
     if form.checked("allow_private"):
         visit.caller.require(Scope.ADMIN, "allow_private")
-    return await visit.here.tasks.track(
+    return await visit.tasks.track(
         urls,
         every=form.interval("every"),
         priority=form.number("priority", least=0, most=9),
@@ -249,7 +227,7 @@ async def _tracked(visit: Visit, form: Form, urls: list[str]) -> Tracked:
 async def _place(visit: Visit, urls: list[str]) -> str:
     """The page of the task if there is one, else the list."""
     if len(urls) == 1:
-        [task_id] = await visit.here.tasks.ids_of(urls)
+        [task_id] = await visit.tasks.ids_of(urls)
         if task_id is not None:
             return f"/tasks/{task_id}"
     return "/tasks"

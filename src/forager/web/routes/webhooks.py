@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Any, cast
 
 import orjson
-from fastapi import Path
 
+from forager.api.limits import RowId
+from forager.api.models import LARGEST_BIGINT
 from forager.errors import InvalidInput
 from forager.web.formats import counted, number
-from forager.web.forms import Submitted
-from forager.web.page import Done, Page, action, asked, following, new_router, page
+from forager.web.forms import Form, Submitted
+from forager.web.page import Done, Page, action, new_router, page
 from forager.web.visit import Administers, Operates
 from forager.webhooks.delivery import message_content, send_test
 from forager.webhooks.events import EventKind
@@ -19,36 +20,17 @@ from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookC
 
 router = new_router()
 
-PAGE_SIZE = 50
-
-WebhookId = Annotated[int, Path(ge=1, le=2**63 - 1)]
-
 
 @page(router, "/webhooks")
 async def list_webhooks(visit: Operates) -> Page:
-    cursor = asked(visit).optional("cursor")
-    found = await visit.here.webhooks.page(cursor=cursor, limit=PAGE_SIZE)
-    return Page(
-        "webhooks.html",
-        {
-            "webhooks": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "kinds": list(EventKind),
-        },
-    )
+    found = await visit.webhooks.page(**visit.paging)
+    return Page("webhooks.html", webhooks=found, kinds=list(EventKind))
 
 
 @action(router, "/webhooks")
 async def add(visit: Administers, form: Submitted) -> Done | Page:
     """Respond with the secret itself, so that it is in no URL and no cookie."""
-    new = NewWebhook(
-        url=form.text("url"),
-        kinds=tuple(form.texts("kind")),
-        domain=form.optional("domain"),
-        allow_private=form.checked("allow_private"),
-        ordered=form.checked("ordered"),
-    )
-    issued = await visit.here.webhooks.add(new)
+    issued = await visit.webhooks.add(NewWebhook(**_values(form)))
     if issued.secret is None:
         to = f"/webhooks/{issued.webhook.id}"
         return Done(f"Events are sent to {issued.webhook.url}.", to=to, leaves=True)
@@ -56,60 +38,46 @@ async def add(visit: Administers, form: Submitted) -> Done | Page:
 
 
 @page(router, "/webhooks/{webhook_id}")
-async def show(visit: Operates, webhook_id: WebhookId) -> Page:
-    form = asked(visit)
+async def show(visit: Operates, webhook_id: RowId) -> Page:
+    form = visit.asked
     state = next((each for each in DeliveryState if each == form.text("state")), None)
-    found = await visit.here.webhooks.deliveries(
-        webhook_id, state=state, cursor=form.optional("cursor"), limit=PAGE_SIZE
-    )
+    found = await visit.webhooks.deliveries(webhook_id, state=state, **visit.paging)
     return Page(
         "webhook.html",
-        {
-            "webhook": await visit.here.webhooks.get(webhook_id),
-            "deliveries": found.items,
-            "next_url": following(visit, found.next_cursor),
-            "states": list(DeliveryState),
-            "state": state,
-            "kinds": list(EventKind),
-        },
+        webhook=await visit.webhooks.get(webhook_id),
+        deliveries=found,
+        states=list(DeliveryState),
+        state=state,
+        kinds=list(EventKind),
     )
 
 
 @page(router, "/webhooks/{webhook_id}/messages/{message_id}")
-async def show_message(visit: Operates, webhook_id: WebhookId, message_id: WebhookId) -> Page:
-    message, event = await visit.here.webhooks.delivery(webhook_id, message_id)
+async def show_message(visit: Operates, webhook_id: RowId, message_id: RowId) -> Page:
+    message, event = await visit.webhooks.delivery(webhook_id, message_id)
     content = None if event is None else message_content(event)
     return Page(
         "webhook_message.html",
-        {
-            "webhook": await visit.here.webhooks.get(webhook_id),
-            "message": message,
-            "event": event,
-            "responses": [
-                {**each, "at": datetime.fromisoformat(each["at"])} for each in message.responses
-            ],
-            "body": content and orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(),
-        },
+        webhook=await visit.webhooks.get(webhook_id),
+        message=message,
+        event=event,
+        responses=[
+            {**each, "at": datetime.fromisoformat(each["at"])} for each in message.responses
+        ],
+        body=content and orjson.dumps(content, option=orjson.OPT_INDENT_2).decode(),
     )
 
 
 @action(router, "/webhooks/{webhook_id}/set")
-async def change(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
+async def change(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
     """Set all values of the form, also empty ones."""
-    changes = WebhookChanges(
-        url=form.text("url"),
-        kinds=tuple(form.texts("kind")),
-        domain=form.optional("domain"),
-        allow_private=form.checked("allow_private"),
-        ordered=form.checked("ordered"),
-    )
-    changed = (await visit.here.webhooks.change(webhook_id, changes)).webhook
+    changed = (await visit.webhooks.change(webhook_id, cast(WebhookChanges, _values(form)))).webhook
     return Done(f"Webhook saved. Events are sent to {changed.url}.", to=f"/webhooks/{webhook_id}")
 
 
 @action(router, "/webhooks/{webhook_id}/move")
-async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
-    webhooks, to = visit.here.webhooks, f"/webhooks/{webhook_id}"
+async def move(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
+    webhooks, to = visit.webhooks, f"/webhooks/{webhook_id}"
     match form.text("move"):
         case "enable":
             await webhooks.enable(webhook_id)
@@ -118,7 +86,7 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
             await webhooks.disable(webhook_id)
             return Done("Webhook disabled.", to=to)
         case "retry":
-            message = form.number("message", least=1, most=2**63 - 1)
+            message = form.number("message", least=1, most=LARGEST_BIGINT)
             done = await webhooks.retry(webhook_id, None if message is None else [message])
             return Done(f"{counted(done, 'message')} sent again.", to=to)
         case "remove":
@@ -129,8 +97,8 @@ async def move(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 
 
 @action(router, "/webhooks/{webhook_id}/test")
-async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Done:
-    sent = await send_test(visit.database, visit.here.settings, webhook_id)
+async def test(visit: Administers, form: Submitted, webhook_id: RowId) -> Done:
+    sent = await send_test(visit.database, visit.settings, webhook_id)
     took = f"after {number(sent.seconds)} s"
     text = (
         f"Test message delivered {took}."
@@ -141,9 +109,19 @@ async def test(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Do
 
 
 @action(router, "/webhooks/{webhook_id}/rotate")
-async def rotate(visit: Administers, form: Submitted, webhook_id: WebhookId) -> Page:
-    return _made(await visit.here.webhooks.rotate_secret(webhook_id))
+async def rotate(visit: Administers, form: Submitted, webhook_id: RowId) -> Page:
+    return _made(await visit.webhooks.rotate_secret(webhook_id))
+
+
+def _values(form: Form) -> dict[str, Any]:
+    return {
+        "url": form.text("url"),
+        "kinds": tuple(form.texts("kind")),
+        "domain": form.optional("domain"),
+        "allow_private": form.checked("allow_private"),
+        "ordered": form.checked("ordered"),
+    }
 
 
 def _made(issued: Issued) -> Page:
-    return Page("webhook_made.html", {"issued": issued})
+    return Page("webhook_made.html", issued=issued)

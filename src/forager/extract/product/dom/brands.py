@@ -114,20 +114,17 @@ def brand_facts(view: View) -> Iterator[Fact]:
             bonus = 0.12 if words_in(brand) <= title else 0.0
             yield Fact(FieldName.BRAND, brand, 0.5 + bonus, f"dom:{element.names[:40].strip()}")
             break
-    stated = {brand for each in (*beside, *view.elements.inputs[:300]) if (brand := _stated(each))}
-    # several brands are those of a list of products
-    if len(stated) == 1:
-        yield Fact(FieldName.BRAND, stated.pop(), 0.54, "dom:data-brand")
+    values = [value for _, name, value in view.fields if code_key(name) in _BRAND_FIELDS]
+    values += [value for each in beside for value in _brand_attributes(each)]
+    stated = {brand for value in values if (brand := shown_brand(value))}
+    # several brands are those of a list of products, and a shop's abbreviation is no name
+    if len(stated) == 1 and (len(brand := stated.pop()) > 3 or not brand.islower()):
+        yield Fact(FieldName.BRAND, brand, 0.54, "dom:data-brand")
 
 
-def _stated(element: Element) -> str | None:
+def _brand_attributes(element: Element) -> Iterator[str]:
     attributes = element.attributes
-    if element.node.tag == "input":
-        name = code_key(attributes.get("name") or "")
-        return shown_brand(attributes.get("value") or "") if name in _BRAND_FIELDS else None
-    brands = (shown_brand(attributes.get(name) or "") for name in BRAND_ATTRIBUTES)
-    # a shop's abbreviation is no name
-    return next((b for b in brands if b and (len(b) > 3 or not b.islower())), None)
+    return (value for name in BRAND_ATTRIBUTES if (value := attributes.get(name)))
 
 
 # names of hidden fields, without punctuation

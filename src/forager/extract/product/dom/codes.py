@@ -221,10 +221,7 @@ def attribute_facts(view: View) -> Iterator[Fact]:
         around = view.surroundings.of(element.node)
         if not (around.elsewhere or around.tile):
             yield from _element_facts(element, view)
-    for element in view.elements.inputs[:300]:
-        attributes = element.attributes
-        name = (attributes.get("name") or attributes.get("id") or "").lower()
-        value = attributes.get("value") or ""
+    for element, name, value in view.fields:
         if (trust := _ID_INPUTS.get(name)) is None or not _is_bare_code(value):
             continue
         if not view.surroundings.of(element.node).elsewhere:

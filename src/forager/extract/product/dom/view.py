@@ -120,6 +120,16 @@ class View:
         """The buttons with their texts."""
         return [(element, control_text(element)) for element in self.elements.buttons[:300]]
 
+    @cached_property
+    def fields(self) -> list[tuple[Element, str, str]]:
+        """The fields of forms that have a value, with their names in lower case and the values."""
+        read = ((element, element.attributes) for element in self.elements.inputs[:300])
+        return [
+            (element, (attributes.get("name") or attributes.get("id") or "").lower(), value)
+            for element, attributes in read
+            if (value := attributes.get("value"))
+        ]
+
     def _controls(self) -> list[tuple[Element, str]]:
         inputs = [e for e in self.elements.inputs if e.names in ("submit", "button", "image")]
         links = [e for e in self.elements.buys if e.node.tag == "a"]

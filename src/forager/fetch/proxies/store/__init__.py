@@ -282,9 +282,9 @@ async def select_records(connection: Connection, *, after: int, limit: int) -> l
     )
 
 
-async def select_sealed(connection: Connection, ids: Sequence[int]) -> list[SealedProxy]:
-    return await Rows(connection, SealedProxy).all(
-        f"SELECT {_SEALED} FROM proxies p WHERE p.id = ANY(%s) ORDER BY p.id", (list(ids),)
+async def select_sealed(connection: Connection, proxy_id: int) -> SealedProxy | None:
+    return await Rows(connection, SealedProxy).first(
+        f"SELECT {_SEALED} FROM proxies p WHERE p.id = %s", (proxy_id,)
     )
 
 

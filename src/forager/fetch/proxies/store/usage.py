@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -10,19 +10,10 @@ from typing import LiteralString
 
 from forager.db.database import Connection
 from forager.db.rows import RowArrays, Rows, Values
+from forager.extract.hosts import parent_domains
 from forager.fetch.proxies.record import cost_of, shown_address
 
-
-@dataclass(frozen=True, slots=True)
-class NewUsage:
-    """`names`: the host and its parent domains; the traffic counts for the nearest with a row."""
-
-    names: str
-    proxy_id: int
-    requests: int
-    bytes: int
-
-
+# names: the host and its parent domains; the traffic counts for the nearest with a row
 _NEW = RowArrays("n", names="text", proxy_id="bigint", requests="bigint", bytes="bigint")
 
 
@@ -81,8 +72,12 @@ _COST: LiteralString = """
 """
 
 
-async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
-    """Add to the counts of today; those of removed proxies are dropped."""
+async def add_usage(
+    connection: Connection,
+    requests: Mapping[tuple[str, int], int],
+    sizes: Mapping[tuple[str, int], int],
+) -> None:
+    """Add requests and bytes by host and proxy to those of today; removed proxies are dropped."""
     await connection.execute(
         f"""
         WITH counted AS (
@@ -114,7 +109,13 @@ async def add_usage(connection: Connection, rows: Sequence[NewUsage]) -> None:
                bytes = u.bytes + excluded.bytes,
                updated_at = now()
         """,
-        _NEW.values(rows),
+        _NEW.values(
+            (),
+            names=[" ".join((host, *parent_domains(host))) for host, _ in requests],
+            proxy_id=[proxy_id for _, proxy_id in requests],
+            requests=list(requests.values()),
+            bytes=[sizes[pair] for pair in requests],
+        ),
     )
 
 
