@@ -203,3 +203,22 @@ def test_text_before_several_articles_is_kept() -> None:
     found = read(page).sections
     assert [section.heading for section in found][:3] == ["codec", "Description", "Exports"]
     assert sum(section.level == 4 for section in found) == 8
+
+
+def test_signatures_in_paragraphs_of_source_code_are_kept() -> None:
+    page = """<div id=content><h1>Documentation</h1>
+        <p class=src><a id=fold>fold</a> :: [a] -> b <a class=src href=/s>Source</a></p>
+        <div class=doc><p>Combines all elements of a list into one value.</p></div></div>"""
+    (section,) = read(page).sections
+    assert "fold :: [a] -> b" in section.content.replace("\\", "")
+    assert "Source" not in section.content
+
+
+def test_the_main_element_is_kept_whatever_its_class() -> None:
+    entries = "".join(f"<li><a href=/p{n}>Page number {n}</a></li>" for n in range(30))
+    page = f"""<div id=header><h1>The Project</h1><a href=/>Home</a></div>
+        <div role=main class=withsidebar><section><h2>Mapping</h2><p>The following sections
+        explain columns.</p><ul>{entries}</ul></section></div>"""
+    document = read(page)
+    assert "Page number 29" in document.markdown
+    assert "Mapping" in [section.heading for section in document.sections]

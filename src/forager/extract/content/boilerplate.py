@@ -60,7 +60,7 @@ _WHOLE_WORDS = name_set(
     " skiplink skipnav"
     # about the page
     " edit-this-page theme-edit-this-page edit-page-link edit-page edit-link edit-on-github"
-    " view-source sourcelink source-link srclink src src-link page-meta page-metadata"
+    " view-source sourcelink source-link srclink src-link page-meta page-metadata"
     " page-info page-actions page-tools pagetools article-actions last-updated lastupdated"
     " last-modified last-update theme-last-updated modified-date updated-at article-footer"
     " page-footer doc-footer footer post-footer content-footer site-footer contributors"
@@ -89,8 +89,8 @@ _WHOLE_WORDS = name_set(
     " search search-form search-box searchform"
 )
 
-# links with the style of buttons: "Learn more", "Start free"
-_BUTTONS = name_set("button btn md-button")
+# links with the style of buttons ("Learn more", "Start free"), and links to source code
+_LEFT_OUT_LINKS = name_set("button btn md-button src")
 
 # parts of class names with the same meaning at any position
 _ANYWHERE = re.compile(
@@ -122,10 +122,11 @@ def judge(name: str, classes: str, role: str) -> Verdict:
     """The verdict on an element by its tag, classes and role."""
     if name in _NEVER:
         return Verdict.NEVER
-    if name in _STRUCTURAL or (name in HEADINGS and not _HIDDEN.search(classes)):
+    is_kept = name in _STRUCTURAL or role == "main"
+    if is_kept or (name in HEADINGS and not _HIDDEN.search(classes)):
         return Verdict.KEEP
     verdict = judge_names(classes.lower()) if classes else Verdict.KEEP
-    if name == "a" and not _BUTTONS.isdisjoint(classes.lower().split()):
+    if name == "a" and not _LEFT_OUT_LINKS.isdisjoint(classes.lower().split()):
         return Verdict.DROP
     if verdict is Verdict.KEEP and (name in _DROPPED_TAGS or role in _DROPPED_ROLES):
         return Verdict.DROP
