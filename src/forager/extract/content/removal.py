@@ -108,7 +108,8 @@ def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
         return known
     linked = total = 0
     in_link = False
-    for text, tag in zip(tokens.texts[start + 1 : end + 1], tokens.tags[start + 1 :], strict=False):
+    inside = slice(start + 1, end + 1)
+    for text, tag in zip(tokens.texts[inside], tokens.tags[inside], strict=True):
         if text and (length := len(text.strip())):
             total += length
             if in_link:
