@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forager.extract.audit import audit_page
+from forager.extract.content.boilerplate import Verdict, judge
 from forager.extract.document import Document, extract_reading
 from forager.extract.sections import Section
 
 URL = "https://docs.example.org/guide/page.html"
 SENTENCE = "The quick brown fox explains how to configure the frobnicator."
-MENU = "<ul>" + "".join(f"<li><a href='/p{n}'>Chapter number {n}</a>" for n in range(60)) + "</ul>"
+MENU = "<ul>" + "".join(f"<li><a href='/p{n}'>Chapter number {n}</a>" for n in range(300)) + "</ul>"
 
 
 def read(html: str, title: str = "Page - Site") -> Document:
@@ -206,19 +207,14 @@ def test_text_before_several_articles_is_kept() -> None:
 
 
 def test_signatures_in_paragraphs_of_source_code_are_kept() -> None:
-    page = """<div id=content><h1>Documentation</h1>
-        <p class=src><a id=fold>fold</a> :: [a] -> b <a class=src href=/s>Source</a></p>
-        <div class=doc><p>Combines all elements of a list into one value.</p></div></div>"""
-    (section,) = read(page).sections
-    assert "fold :: [a] -> b" in section.content.replace("\\", "")
-    assert "Source" not in section.content
+    function = """<p class=src><a id=f{0}>f{0}</a> :: [a] -> b <a class=src href=/s>Source</a></p>
+        <div class=doc><p>Combines all elements of list {0} into one value.</p></div>"""
+    functions = "".join(function.format(number) for number in range(12))
+    document = read(f"<div id=content><h1>Documentation</h1>{functions}</div>")
+    assert document.markdown.replace("\\", "").count(" :: [a] -> b") == 12
+    assert "Source" not in document.markdown
 
 
 def test_the_main_element_is_kept_whatever_its_class() -> None:
-    entries = "".join(f"<li><a href=/p{n}>Page number {n}</a></li>" for n in range(30))
-    page = f"""<div id=header><h1>The Project</h1><a href=/>Home</a></div>
-        <div role=main class=withsidebar><section><h2>Mapping</h2><p>The following sections
-        explain columns.</p><ul>{entries}</ul></section></div>"""
-    document = read(page)
-    assert "Page number 29" in document.markdown
-    assert "Mapping" in [section.heading for section in document.sections]
+    assert judge("div", "withsidebar", "main") is Verdict.KEEP
+    assert judge("div", "withsidebar", "") is Verdict.DROP
