@@ -89,6 +89,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_BROWSER", "none")
     # a model is loaded only where a test is about it
     monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
+    # a second one only takes time to start: the pages of tests are small
+    monkeypatch.setenv("FORAGER_EXTRACTION_PROCESSES", "1")
 
 
 @pytest.fixture(scope="session")
@@ -145,6 +147,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
     return Settings(
         home=tmp_path / "home",
         database_url=SecretStr(database_url),
+        extraction_processes=1,
         poll_interval=0.1,
         heartbeat_interval=0.2,
         retry_delay=0.05,

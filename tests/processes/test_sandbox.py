@@ -22,6 +22,7 @@ from forager.processes.sandbox import Sandbox, SandboxLimits
 from forager.processes.started import start_python
 from forager.processes.tree import kill_marked
 from forager.processes.usage import started_at
+from forager.settings import Settings
 from support.waiting import eventually
 
 MODULE = "misbehaving_server"
@@ -226,3 +227,12 @@ async def test_a_process_that_cannot_start_is_a_temporary_failure(
                 await process.request(1, {"id": 1}, b"")
     finally:
         await process.stop()
+
+
+@pytest.mark.parametrize(("cores", "processes"), [(1, 1), (2, 2), (3, 2), (4, 2), (16, 8)])
+def test_two_processes_read_pages_unless_there_is_one_core(
+    cores: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert SandboxLimits.of_pages(Settings(extraction_processes=None)).processes == processes
+    assert SandboxLimits.of_pages(Settings(extraction_processes=3)).processes == 3

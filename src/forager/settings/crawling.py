@@ -20,7 +20,10 @@ class CrawlSettings(BaseModel):
         default=None,
         ge=1,
         le=64,
-        description="Extraction processes of a crawl; by default one per two cores.",
+        description=(
+            "Extraction processes of a crawl; by default one per two cores, but at least two"
+            " where there are two cores."
+        ),
     )
     extraction_time_limit: Seconds = Field(
         default=20.0, description="CPU time for the extraction of one page."
