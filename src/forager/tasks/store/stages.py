@@ -161,7 +161,10 @@ async def insert_attempts(
         )
         SELECT id, domain_id, %(stage)s, lease, least(retry_count + 1, 32767), outcome,
                error_kind, error_message, http_status, final_url, proxy_id, %(worker_id)s,
-               now() - duration_ms * interval '1 millisecond', now(), duration_ms,
+               coalesce(
+                   now() - duration_ms * interval '1 millisecond',
+                   (SELECT t.started_at FROM crawl_tasks t WHERE t.id = a.id)
+               ), now(), duration_ms,
                size, segment, segment_offset, segment_length
           FROM {_ATTEMPTS}
         """,
