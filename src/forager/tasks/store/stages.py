@@ -140,8 +140,10 @@ async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int
         """
         SELECT id, failed_visits,
                coalesce(extract(epoch FROM now() - failing_since), 0)::float8,
+               -- a download without a result that was stored removes the parser version
                parser_version IS NOT NULL OR failed_visits > 0
-          FROM crawl_tasks
+               OR EXISTS (SELECT FROM products p WHERE p.crawl_task_id = t.id)
+          FROM crawl_tasks t
          WHERE id = ANY(%s)
         """,
         (list(ids),),
