@@ -77,3 +77,11 @@ async def test_values_without_a_place_in_a_column_are_refused(
 async def test_a_number_in_place_of_another_type_is_refused(database: Database) -> None:
     with pytest.raises(psycopg.DataError, match="bigint"):
         await database.run(written, [FULL], large=["many"])
+
+
+async def test_texts_arrive_in_sessions_with_another_encoding(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    async with Database(database_url) as database:
+        assert await database.run(written, [FULL]) == [FULL]

@@ -10,8 +10,8 @@ from forager.extract.sections import split_markdown
 URL = "https://docs.example.org/guide/page.html"
 
 
-def markdown(html: str) -> str:
-    document = extract_document(f"<main>{html}</main>", URL)
+def markdown(html: str, url: str = URL) -> str:
+    document = extract_document(f"<main>{html}</main>", url)
     return document.markdown if document else ""
 
 
@@ -50,6 +50,14 @@ def test_links_are_absolute() -> None:
     assert markdown("<p><a href=x>a ] b</a>") == r"[a \] b](https://docs.example.org/guide/x)"
     assert markdown("<p><code><a href=x>f()</a></code>") == (
         "[`f()`](https://docs.example.org/guide/x)"
+    )
+
+
+def test_links_of_a_page_with_parentheses_in_its_url() -> None:
+    page = "https://docs.example.org/a(b/Set_(theory"
+    assert markdown("<p><a href=x>x</a> <a href=x#y>y</a> <a href=#here>z</a>", page) == (
+        "[x](https://docs.example.org/a%28b/x) [y](https://docs.example.org/a%28b/x#y)"
+        " [z](https://docs.example.org/a%28b/Set_%28theory#here)"
     )
 
 

@@ -331,6 +331,12 @@ def test_links_of_svg_images() -> None:
     ]
 
 
+def test_an_empty_link_leads_to_the_base() -> None:
+    facts = read('<base href=/docs/><a href="">start</a>')
+    assert links(facts) == ["https://docs.example.org/docs/"]
+    assert links(read('<svg><a href="" xlink:href=/other></a></svg>')) == []
+
+
 def test_links_for_browsers_without_frames() -> None:
     page = (
         b"<html><frameset><frame src=/f><noframes><p><a href=/m>m</a> <a href=/n rel=nofollow>n"

@@ -8,7 +8,7 @@ import pytest
 
 from forager.clock import local_time
 from forager.db.database import Database
-from forager.errors import ErrorKind, GiveUp
+from forager.errors import ErrorKind, GiveUp, WorkFailed
 from forager.extract.hosts import host_of
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import DomainInactive
@@ -161,6 +161,15 @@ async def test_a_host_that_cannot_be_reached_defers(gate: RobotsGate) -> None:
     deferred = await gate.verdict(url)
     assert deferred.deferred_for is not None
     assert "could not be reached" in deferred.reason
+
+
+async def test_a_remembered_failure_does_not_grow_with_each_check(gate: RobotsGate) -> None:
+    lengths = set()
+    for _ in range(3):
+        with pytest.raises(WorkFailed) as met:
+            await gate.check("http://127.0.0.1:1/page")
+        lengths.add(len(met.traceback))
+    assert len(lengths) == 1
 
 
 async def test_a_resting_host_defers(

@@ -102,15 +102,20 @@ async def test_a_task_that_kills_its_workers_comes_to_an_end(tasks: Tasks, shop:
 
 async def test_a_death_at_the_last_retry_does_not_end_tracking(tasks: Tasks, shop: Shop) -> None:
     shop.add("a")
-    await tasks.add(shop.hang("a"), max_retries=0)
+    await tasks.add(shop.hang("a"), max_retries=1)
     tasks.settings = Settings(**(tasks.settings.model_dump() | {"dead_letter_visits": 3}))
     async with process(tasks) as first:
         await eventually(lambda: hanging(shop))
         await first.kill()
-    await tasks.recover()
+    await tasks.sql("UPDATE crawl_tasks SET retry_count = 1")
+    [recovered] = await TaskRecovery(tasks.database, tasks.settings).run_once()
+    assert (recovered.status, recovered.retry_count) == ("pending", 0)
     state = "SELECT status, failed_visits, retry_count, scheduled_at > now() FROM crawl_tasks"
     assert await tasks.sql(state) == [("pending", 1, 0, True)]
     assert await tasks.sql("SELECT FROM dead_letters") == []
+    # the time until a death is noticed is not that of a request
+    began = "SELECT a.duration_ms, a.started_at = t.started_at FROM task_attempts a, crawl_tasks t"
+    assert await tasks.sql(began) == [(None, True)]
     shop.behave_again("a")
 
 

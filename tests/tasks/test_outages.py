@@ -154,6 +154,7 @@ async def test_an_outage_returns_a_task_to_its_interval(market: Market) -> None:
 async def test_a_page_that_never_existed_is_a_dead_letter_at_once(market: Market) -> None:
     [task] = await market.open(1)
     await market.tasks.sql("UPDATE crawl_tasks SET parser_version = NULL")
+    await market.tasks.sql("UPDATE products SET crawl_task_id = NULL")
     assert await market.visit([task]) == [Outcome.FAILED]
 
 
@@ -325,6 +326,8 @@ async def test_discarded_results_are_not_confirmed_by_the_next_visit(market: Mar
     reads = [ReadName(await market.held(id_), "Welcome to our shop") for id_ in ids]
     # the first one may be a new name
     assert await market.read(reads) == [Outcome.HELD] * 3
+    # one of them is downloaded again, and will be parsed
+    assert await market.visit([ids[1]], 200) == [Outcome.OK]
     await decide_alarm(market.tasks.database, market.shop.host, Decision.DISCARD)
     assert await market.read(reads[1:]) == [Outcome.HELD] * 3
     [alarm] = await list_alarms(market.tasks.database)
@@ -338,5 +341,9 @@ async def test_a_permanent_failure_ends_only_the_tracking_of_unknown_pages(
     """A certificate that expired for an hour must not end the tracking of a shop."""
     [task] = await market.open(1)
     assert await market.visit([task], None, kind, permanent=True) == [Outcome.MISSED]
+    # downloaded since, but the result was withheld, or will be rendered
     await market.tasks.sql("UPDATE crawl_tasks SET parser_version = NULL, failed_visits = 0")
+    assert await market.visit([task], None, kind, permanent=True) == [Outcome.MISSED]
+    await market.tasks.sql("UPDATE crawl_tasks SET failed_visits = 0")
+    await market.tasks.sql("UPDATE products SET crawl_task_id = NULL")
     assert await market.visit([task], None, kind, permanent=True) == [Outcome.FAILED]

@@ -127,6 +127,8 @@ class Database:
         return {
             "autocommit": True,
             "application_name": self.name,
+            # rows are sent in it as they are, whatever the environment or the database prefers
+            "client_encoding": "UTF8",
             "options": self._limits.options(),
             "connect_timeout": 10,
             "keepalives_idle": 10,

@@ -150,7 +150,7 @@ def collect_elements(tree: LexborHTMLParser) -> Elements:
         if tag in ("a", "area"):
             attributes = node.attributes
             # links of SVG images, which the selector finds too
-            href = attributes.get("href") or attributes.get("xlink:href")
+            href = attributes.get("href", attributes.get("xlink:href"))
             add_href(found.hrefs, href, attributes.get("rel"))
         elif tag in ("iframe", "frame"):
             add_href(found.hrefs, node.attributes.get("src"))

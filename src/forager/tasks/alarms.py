@@ -229,7 +229,7 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
             after = replace(health, alarm=None, accepted=True)
         else:
             # the next visits confirm nothing: a page that is still the same must be held again
-            await store.discard_held(connection, task_ids)
+            await store.discard_held(connection, health.domain_id)
             same = min(1, health.same_in_a_row)
             after = DomainHealth(health.domain_id, same_name=health.same_name, same_in_a_row=same)
         if accepted and health.alarm == "gone":

@@ -300,7 +300,8 @@ class Links:
         self.budget = budget
         self.dropped = 0  # links beyond the budget
         self._directory = directory_of(base)
-        self._is_plain = "#" not in base and base.count("/") > 2
+        # parsing changes nothing in it, and markdown escapes nothing
+        self._is_plain = _target("#x", base) == f"{base}#x"
         self._known: dict[str, str | None] = {}
 
     def absolute(self, href: str | None) -> str | None:

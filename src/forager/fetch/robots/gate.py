@@ -90,7 +90,8 @@ class RobotsGate:
         """Raise an error for a URL that is no page, or that robots.txt forbids or defers."""
         verdict = await self.verdict(page_url(url))
         if verdict.trouble is not None:
-            raise verdict.trouble
+            # the error is remembered: each raise would add its frames, and keep their values
+            raise verdict.trouble.with_traceback(None)
         if verdict.deferred_for is not None:
             raise HostResting(host_of(url), verdict.deferred_for, verdict.reason)
         if not verdict.allowed:

@@ -128,8 +128,11 @@ async def select_last_messages(connection: Connection, task_ids: Sequence[int]) 
     return dict(await cursor.fetchall())
 
 
-async def discard_held(connection: Connection, task_ids: Sequence[int]) -> None:
-    """Log that the held results of the last visits were discarded."""
+async def discard_held(connection: Connection, domain_id: int) -> None:
+    """Log that the last results of tasks were discarded, where they were held.
+
+    A task that is being visited again has a newer attempt of the other stage.
+    """
     await connection.execute(
         """
         INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
@@ -137,16 +140,17 @@ async def discard_held(connection: Connection, task_ids: Sequence[int]) -> None:
         SELECT t.id, t.domain_id, last.stage, last.lease, last.attempt, 'withdrawn',
                'the held result was discarded'
           FROM crawl_tasks t
+         CROSS JOIN unnest('{download, parse}'::text[]) AS s (stage)
          CROSS JOIN LATERAL (
-            SELECT stage, lease, attempt
+            SELECT stage, lease, attempt, outcome
               FROM task_attempts
-             WHERE task_id = t.id
+             WHERE task_id = t.id AND stage = s.stage
              ORDER BY id DESC
              LIMIT 1
          ) AS last
-         WHERE t.id = ANY(%s)
+         WHERE t.domain_id = %s AND last.outcome = 'held'
         """,
-        (list(task_ids),),
+        (domain_id,),
     )
 
 

@@ -30,7 +30,6 @@ class OrphanedTask(HeldTask):
 
     worker_id: UUID
     status: str
-    duration_ms: int
 
 
 _WORKERS = RowArrays("s", id="uuid", last_seen="timestamptz")
@@ -68,9 +67,7 @@ async def lock_orphans(
     """Tasks of dead workers; `stale_after`: only if their heartbeats are still stale."""
     return await Rows(connection, OrphanedTask).all(
         f"""
-        SELECT {COLUMNS}, t.worker_id, t.status,
-               least(2147483647, extract(epoch FROM now() - t.started_at) * 1000)::int
-                   AS duration_ms
+        SELECT {COLUMNS}, t.worker_id, t.status
           FROM crawl_tasks t
           JOIN domains d ON d.id = t.domain_id
           JOIN {_WORKERS}

@@ -140,8 +140,10 @@ async def select_failing(connection: Connection, ids: Sequence[int]) -> dict[int
         """
         SELECT id, failed_visits,
                coalesce(extract(epoch FROM now() - failing_since), 0)::float8,
+               -- a download without a result that was stored removes the parser version
                parser_version IS NOT NULL OR failed_visits > 0
-          FROM crawl_tasks
+               OR EXISTS (SELECT FROM products p WHERE p.crawl_task_id = t.id)
+          FROM crawl_tasks t
          WHERE id = ANY(%s)
         """,
         (list(ids),),
@@ -161,7 +163,10 @@ async def insert_attempts(
         )
         SELECT id, domain_id, %(stage)s, lease, least(retry_count + 1, 32767), outcome,
                error_kind, error_message, http_status, final_url, proxy_id, %(worker_id)s,
-               now() - duration_ms * interval '1 millisecond', now(), duration_ms,
+               coalesce(
+                   now() - duration_ms * interval '1 millisecond',
+                   (SELECT t.started_at FROM crawl_tasks t WHERE t.id = a.id)
+               ), now(), duration_ms,
                size, segment, segment_offset, segment_length
           FROM {_ATTEMPTS}
         """,

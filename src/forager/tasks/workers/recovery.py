@@ -127,11 +127,8 @@ class TaskRecovery:
         """Settle the lost attempts like failed ones, but those with retries left start again."""
         attempts: dict[StageOfWorker, list[Attempt]] = defaultdict(list)
         for task in orphans:
-            attempt = failed(
-                Attempt(task=task, duration_ms=task.duration_ms),
-                Cause(ErrorKind.INTERNAL, reason),
-                self._settings,
-            )
+            # how long it was worked on is unknown
+            attempt = failed(Attempt(task=task), Cause(ErrorKind.INTERNAL, reason), self._settings)
             if attempt.outcome is Outcome.RETRY:
                 attempt = replace(attempt, outcome=Outcome.LOST)
             attempts[StageOfWorker(task.worker_id, Stage.of(task.status))].append(attempt)
@@ -140,7 +137,7 @@ class TaskRecovery:
             for attempt in await settle(connection, who, lost, self._settings):
                 held, move = attempt.task, MOVE_AFTER[attempt.outcome]
                 status = move.steps[TaskStatus(who.stage.status)]
-                retries = held.retry_count + move.spends_retry
+                retries = 0 if move.resets_retries else held.retry_count + move.spends_retry
                 recovered.append(RecoveredTask(held.id, status, retries, held.max_retries))
         if recovered:
             await send_hints(connection, self._settings, [task.id for task in recovered])
