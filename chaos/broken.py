@@ -99,7 +99,7 @@ def _count_twice(module: ModuleType) -> None:
     update_state = module.update_state
 
     async def update(connection: Any, job_id: Any, values: dict[str, Any]) -> None:
-        more = {name: values[name] + 1 for name in ("discovered", "fetched", "processed")}
+        more = {name: values[name] + 1 for name in ("discovered", "fetched", "total_processed")}
         await update_state(connection, job_id, {**values, **more})
 
     module.update_state = update  # type: ignore[attr-defined]
