@@ -233,7 +233,7 @@ async def test_an_entry_that_is_refused_is_found_all_the_same(
     broken = replace(
         INDEXED_SECTIONS,
         entry=lambda row: replace(
-            INDEXED_SECTIONS.entry(row), body=b'{"unheard_of": 1}' if row.path == "/0" else b"{}"
+            INDEXED_SECTIONS.entry(row), body=b'{"unheard_of": 1}' if row["path"] == "/0" else b"{}"
         ),
     )
     one = feeder.Feeder(index.database, index.client, index.prefix, [broken])
