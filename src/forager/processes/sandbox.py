@@ -75,7 +75,7 @@ class SandboxLimits:
 
 
 def _default_processes(cores: int) -> int:
-    # measured on two cores: a second one is 27 % faster where pages are large, a third is not
+    # on two cores, a second one is faster where pages are large, and a third is not
     return min(cores, max(2, cores // 2))
 
 
