@@ -14,6 +14,7 @@ from forager.db import pool
 from forager.db.database import Database, SessionLimits, open_database, translated_errors
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
 from forager.settings import Settings
+from support.flaky_line import FlakyLine
 
 
 async def backend(database: Database) -> int:
@@ -90,6 +91,32 @@ async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
         with pytest.raises(DatabaseUnavailable):
             await run(database, "SELECT pg_sleep(600)")
         assert await run(unlimited, "SELECT 1") == [(1,)]
+
+
+async def test_the_session_of_a_cut_line_is_ended_and_its_locks_with_it(
+    database_url: str,
+) -> None:
+    """The server has received half a batch, and no limit of its own ends its wait for the rest."""
+    limits = SessionLimits(lock_ms=5_000, idle_in_transaction_ms=500, answer_ms=1_000)
+    async with FlakyLine(database_url) as line, Database(line.url, limits=limits) as database:
+        await run(database, "CREATE TABLE locked ()")
+        with pytest.raises(DatabaseUnavailable):
+            await send_half_a_batch(database, line)
+        await run(database, "DROP TABLE locked")
+
+
+async def send_half_a_batch(database: Database, line: FlakyLine) -> None:
+    async with database.connection() as connection:
+        await connection.execute("BEGIN")
+        connection.pgconn.enter_pipeline_mode()
+        connection.pgconn.send_query_params(b"LOCK TABLE locked", None)
+        connection.pgconn.flush()
+        while not await run(database, "SELECT 1 FROM pg_locks WHERE relation = 'locked'::regclass"):
+            await asyncio.sleep(0.01)
+        line.silence()
+        while True:  # until the line is cut
+            await asyncio.sleep(0.01)
+            connection.pgconn.consume_input()
 
 
 async def test_the_server_ends_sessions_that_wait_too_long(database_url: str) -> None:

@@ -12,7 +12,6 @@ from uuid import UUID
 import psutil
 import psycopg
 import pytest
-from flaky_line import FlakyLine
 from workshop import Shop, at_work, open_shop, worker_process
 
 from forager.db import schema
@@ -29,6 +28,7 @@ from forager.jobs.runner import Runner
 from forager.jobs.store import moves
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
+from support.flaky_line import FlakyLine
 from support.waiting import LIMIT, eventually, gone
 
 

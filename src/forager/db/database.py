@@ -57,8 +57,9 @@ class SessionLimits:
     """Time limits of a session, in milliseconds.
 
     A process that is frozen inside a transaction holds its rows until the server ends the
-    session, and every SKIP LOCKED query would skip them until then. The answer limit is
-    ours: after it, the line is cut from this side.
+    session, and every SKIP LOCKED query would skip them until then. The keepalives are those of
+    the server: a machine that is gone cannot end its sessions. The answer limit is ours: after it,
+    the line is cut from this side.
     """
 
     statement_ms: int = 60_000
@@ -71,6 +72,8 @@ class SessionLimits:
         return (
             f"-c statement_timeout={self.statement_ms} -c lock_timeout={self.lock_ms}"
             f" -c idle_in_transaction_session_timeout={self.idle_in_transaction_ms}"
+            f" -c tcp_user_timeout={self.tcp_user_ms} -c tcp_keepalives_idle=10"
+            " -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
         )
 
 
@@ -109,7 +112,8 @@ class Database:
         self.name = name
         self._limits = limits or SessionLimits()
         self._revive = revive
-        self._pool = Pool(self._connect if pool_url is None else self._connect_pooled, max_size)
+        connect = self._connect if pool_url is None else self._connect_pooled
+        self._pool = Pool(connect, max_size, owns_sessions=pool_url is None)
 
     def answering_within(self, seconds: float) -> Database:
         """The same database with another limit: connections are closed after these seconds."""

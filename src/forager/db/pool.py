@@ -29,13 +29,22 @@ TURN_LIMIT = 30.0
 
 
 class Pool:
-    """Up to `size` connections; `connect` makes one."""
+    """Up to `size` connections; `connect` makes one.
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int) -> None:
+    With `owns_sessions`, a connection is a session of the server, and the session of one that was
+    cut is ended by the next: with half a batch received the server waits for the rest without a
+    time limit, and holds its locks.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Awaitable[Connection]], size: int, *, owns_sessions: bool
+    ) -> None:
         self._connect = connect
         self._size = size
+        self._owns_sessions = owns_sessions
         self._turns = asyncio.Semaphore(size)
         self._idle: list[tuple[float, Connection]] = []
+        self._cut_at: dict[int, float] = {}  # by the process id of the session
 
     @asynccontextmanager
     async def connection(self, limit: float) -> AsyncIterator[Connection]:
@@ -44,7 +53,7 @@ class Pool:
         try:
             connection = await self._living()
             try:
-                with cut_after(connection, limit):
+                with cut_after(connection, limit, self._note_cut):
                     yield connection
             finally:
                 await self._take_back(connection)
@@ -69,10 +78,50 @@ class Pool:
     async def _living(self) -> Connection:
         if self._idle:
             since, connection = self._idle.pop()
-            if time.monotonic() - since < IDLE_TRUST or await _answers(connection):
+            if time.monotonic() - since < IDLE_TRUST or await self._answers(connection):
                 return connection
             await self.close()  # they died together: the server restarted, or the line is gone
-        return await self._connect()
+        connection = await self._connect()
+        if self._cut_at:
+            await self._end_cut_sessions(connection)
+        return connection
+
+    async def _answers(self, connection: Connection) -> bool:
+        try:
+            with cut_after(connection, CHECK_LIMIT, self._note_cut):
+                await connection.execute("")
+        except psycopg.Error:
+            await connection.close()
+            return False
+        except BaseException:
+            await connection.close()
+            raise
+        return True
+
+    def _note_cut(self, session: int) -> None:
+        if self._owns_sessions:
+            self._cut_at[session] = time.monotonic()
+
+    async def _end_cut_sessions(self, connection: Connection) -> None:
+        cut_at, self._cut_at = self._cut_at, {}
+        now = time.monotonic()
+        try:
+            with cut_after(connection, CHECK_LIMIT, self._note_cut):
+                # a later session may have the same process id
+                await connection.execute(
+                    """
+                    SELECT pg_terminate_backend(s.pid)
+                      FROM pg_stat_activity s
+                      JOIN unnest(%s::int[], %s::float[]) AS cut (pid, seconds_ago) USING (pid)
+                     WHERE s.usename = current_user
+                       AND s.backend_start < clock_timestamp() - seconds_ago * interval '1 s'
+                    """,
+                    [list(cut_at), [now - at for at in cut_at.values()]],
+                )
+        except BaseException:
+            self._cut_at = cut_at | self._cut_at
+            await connection.close()
+            raise
 
     async def _take_back(self, connection: Connection) -> None:
         if connection.closed:
@@ -84,37 +133,29 @@ class Pool:
 
 
 @contextmanager
-def cut_after(connection: Connection, seconds: float) -> Iterator[None]:
+def cut_after(
+    connection: Connection, seconds: float, note: Callable[[int], None] | None = None
+) -> Iterator[None]:
     """Cut the line if the block takes longer: a half-open connection never answers.
 
-    Cancelling would not do, because the driver then waits for the server to confirm.
+    Cancelling would not do, because the driver then waits for the server to confirm. `note` gets
+    the process id of the session.
     """
-    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection)
+    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection, note)
     try:
         yield
     finally:
         timer.cancel()
 
 
-def _cut(connection: Connection) -> None:
+def _cut(connection: Connection, note: Callable[[int], None] | None) -> None:
     with (
         contextlib.suppress(OSError, psycopg.Error),
         socket.socket(fileno=os.dup(connection.fileno())) as line,
     ):
+        if note is not None:
+            note(connection.info.backend_pid)
         line.shutdown(socket.SHUT_RDWR)
-
-
-async def _answers(connection: Connection) -> bool:
-    try:
-        with cut_after(connection, CHECK_LIMIT):
-            await connection.execute("")
-    except psycopg.Error:
-        await connection.close()
-        return False
-    except BaseException:
-        await connection.close()
-        raise
-    return True
 
 
 LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
