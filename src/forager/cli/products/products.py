@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
 
+from forager.api.models.products import ProductQuery
+from forager.cli.model_flags import ModelFlags, moment
 from forager.cli.options import (
     Cursor,
-    Domain,
     Force,
     Limit,
     Output,
     Yes,
-    moment,
     option,
     switch,
 )
@@ -47,7 +45,7 @@ from forager.products.export import (
     export_products,
     export_size,
 )
-from forager.products.filters import Filters, Order
+from forager.products.filters import Order
 from forager.products.lookup import image_of
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
@@ -58,49 +56,11 @@ app = typer.Typer(help="Products: prices, stock, history, search, export.", no_a
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ProductOptions:
-    """Options that select products."""
-
-    min_price: str | None = option("Minimum price.", metavar="AMOUNT")
-    max_price: str | None = option("Maximum price.", metavar="AMOUNT")
-    currency: str | None = option("Only products priced in this currency.", metavar="CODE")
-    availability: list[str] | None = option("in_stock, out_of_stock, … (repeatable).")
-    min_rating: str | None = option("Minimum rating.", metavar="STARS")
-    brand: str | None = option("Only this brand.")
-    category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
-    domain: Domain = None
-    changed_since: str | None = option(
-        "Only products changed since this time: 2d, 12h, 2026-01-31T12:00Z.", metavar="WHEN"
-    )
-    has_problems: bool | None = option(
-        "Only products with, or without, problems.", "--problems/--no-problems"
-    )
-
-    def value(self) -> Filters:
-        given = asdict(self)
-        for name in ("min_price", "max_price", "min_rating"):
-            given[name] = amount_of(given[name])
-        given["availability"] = tuple(self.availability or ())
-        return Filters(**{**given, "changed_since": moment(self.changed_since)})
-
-
-@dataclass(frozen=True, slots=True)
-class ListOptions(ProductOptions):
-    sku: str | None = option("Only products with this SKU.")
-    gtin: str | None = option("Only products with this GTIN, EAN or UPC.")
-
-
-Wanted = Annotated[Filters, ProductOptions]
-
-
-def amount_of(text: str | None) -> Decimal | None:
-    if text is None:
-        return None
-    try:
-        return Decimal(text.strip()[:40])
-    except InvalidOperation:
-        raise InvalidInput(f"{text[:40]!r} is not a number", hint="Write it as 49.90.") from None
+Wanted = Annotated[
+    ProductQuery,
+    ModelFlags(ProductQuery, without=("sku", "gtin"), has_problems="--problems/--no-problems"),
+]
+Listed = Annotated[ProductQuery, ModelFlags(ProductQuery, has_problems="--problems/--no-problems")]
 
 
 def _show_audit(found: Audit) -> None:
@@ -175,14 +135,14 @@ async def restore(
 )
 async def list_(
     here: CommandContext,
-    wanted: Annotated[Filters, ListOptions],
+    wanted: Listed,
     order: Order = option("Sort order.", default=Order.NEWEST),
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> object:
     """List products, newest first. Sorted by price, those without a price come last."""
     return await service.list_products(
-        here.database, wanted, order=order, cursor=cursor, limit=limit
+        here.database, wanted.filters(), order=order, cursor=cursor, limit=limit
     )
 
 
@@ -235,7 +195,12 @@ async def search(
     """Search names, brands, categories and descriptions. Words that begin with - go after --."""
     async with open_engine(here.settings) as engine:
         return await search_products(
-            here.database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
+            here.database,
+            " ".join(words),
+            wanted.filters(),
+            cursor=cursor,
+            limit=limit,
+            engine=engine,
         )
 
 
@@ -265,7 +230,7 @@ async def export(
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
     content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
     content = ExportContent.OFFERS if offers else content
-    order = Export(format_, wanted, content, moment(since), named)
+    order = Export(format_, wanted.filters(), content, moment(since), named)
     total = await export_size(here.database, order)
     with open_output(output, force=force) as file, Steps("exporting", total) as steps:
         written = await export_products(here.database, order, file, steps.advance)
@@ -297,7 +262,7 @@ async def changes(
     """List the largest price changes in percent since a given time."""
     start = moment(since)
     assert start is not None
-    return await largest_changes(here.database, start, wanted, limit=limit)
+    return await largest_changes(here.database, start, wanted.filters(), limit=limit)
 
 
 @app.command()
