@@ -288,7 +288,9 @@ async def test_one_page_that_cannot_be_written_spoils_no_other(tasks: Tasks, sho
     )
     names = [f"n{n}" for n in range(9)]
     ids = await tasks.add(*(shop.add(name) for name in names))
-    (poison,) = await tasks.add(shop.redirect("moved", shop.add("poison", Item("Poison"))), max_retries=0)
+    (poison,) = await tasks.add(
+        shop.redirect("moved", shop.add("poison", Item("Poison"))), max_retries=0
+    )
     async with at_work(tasks):
         failed = await tasks.when(poison, "failed")
         await tasks.all_when(ids, "completed")
