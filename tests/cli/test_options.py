@@ -20,6 +20,7 @@ from forager.cli.model_flags import ModelFlags
 from forager.cli.options import grouped, option
 from forager.cli.output import Steps
 from forager.db.cursor import Page
+from support.cli import forager
 
 app = typer.Typer()
 
@@ -144,3 +145,20 @@ def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPa
         steps.advance(1)
         hidden.show(1)
     assert stderr.getvalue() == "pages: 3\npages: 4 of 9\npages: 5 of 9\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("export a1 --format markdown --body", "--body is for jsonl"),
+        ("export a1 --generation 1", "--generation is for markdown"),
+        ("export a1 --format warc --body", "a WARC file holds the responses"),
+        ("domains resolve a.example", "--accept or --discard"),
+        ("sources apply nowhere.yaml", "nowhere.yaml cannot be read"),
+    ],
+)
+def test_options_are_checked_before_the_database_is_opened(arguments: str, words: str) -> None:
+    nowhere = "postgresql://user@127.0.0.1:1/nothing"
+    refused = forager(*arguments.split(), FORAGER_DATABASE_URL=nowhere)
+    assert refused.code == 2, refused.err
+    assert words in refused.err

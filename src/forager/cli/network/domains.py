@@ -198,18 +198,23 @@ async def alarms(here: CommandContext) -> object:
     return await list_alarms(here.database)
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionOption:
+    accept: bool | None = option(
+        "Store the withheld results, or discard them.", "--accept/--discard"
+    )
+
+    def value(self) -> Decision:
+        if self.accept is None:
+            raise InvalidInput("choose what to do with the withheld results: --accept or --discard")
+        return Decision.ACCEPT if self.accept else Decision.DISCARD
+
+
 @app.command()
 @runs
 async def resolve(
-    here: CommandContext,
-    host: Host,
-    accept: bool | None = option(
-        "Store the withheld results, or discard them.", "--accept/--discard"
-    ),
+    here: CommandContext, host: Host, decision: Annotated[Decision, DecisionOption]
 ) -> None:
     """End the alarm of a domain: accept or discard its withheld results."""
-    if accept is None:
-        raise InvalidInput("choose what to do with the withheld results: --accept or --discard")
-    decision = Decision.ACCEPT if accept else Decision.DISCARD
     tasks = await decide_alarm(here.database, host, decision)
     say(f"Withheld results {decision.value}ed: {counted(tasks, 'task')}.")
