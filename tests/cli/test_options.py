@@ -154,6 +154,11 @@ def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPa
         ("export a1 --generation 1", "--generation is for markdown"),
         ("export a1 --format warc --body", "a WARC file holds the responses"),
         ("domains resolve a.example", "--accept or --discard"),
+        ("domains set a.example", "nothing to set"),
+        ("tasks pause", "no tasks were selected"),
+        ("tasks set 1", "nothing to set"),
+        ("dead-letters retry", "no dead letter was selected"),
+        ("products list --min-price cheap", "is not a number"),
         ("sources apply nowhere.yaml", "nowhere.yaml cannot be read"),
     ],
 )

@@ -29,10 +29,10 @@ SHOWN_LIMIT = 1_000_000
 class ModelFlags:
     """One flag per field, with the help, type and limits that the field declares.
 
-    A command with a parameter that is a model has these flags, and gets the model. `own` replaces
-    derived declarations: by the text of a flag, or by an option or argument. The value `default`
-    sets a `removable` field to None. With `as_dict`, the command gets the given values by the names
-    of their fields.
+    A command with a parameter that is a model has these flags. It gets the model, or the result of
+    `to`, which may refuse it before anything else is done. `own` replaces derived declarations: by
+    the text of a flag, or by an option or argument. The value `default` sets a `removable` field to
+    None.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class ModelFlags:
         model: type[BaseModel],
         *,
         removable: bool | Collection[str] = False,
-        as_dict: bool = False,
+        to: Callable[[Any], Any] = lambda model: model,
         without: Collection[str] = (),
         **own: Any,
     ) -> None:
         self._model = model
-        self._as_dict = as_dict
+        self._to = to
         self._fields = {n: f for n, f in model.model_fields.items() if n not in without}
         self._removable = set(self._fields if removable is True else removable or ())
         self._own = own
@@ -63,7 +63,7 @@ class ModelFlags:
             if source_of(name).name != "DEFAULT"
         }
         # services check values, and explain what is wrong with them in more detail than a model
-        return given if self._as_dict else self._model.model_construct(set(given), **given)
+        return self._to(self._model.model_construct(set(given), **given))
 
     def _value(self, name: str, value: Any) -> Any:
         kind = _plain_type(self._fields[name].annotation)
@@ -122,6 +122,11 @@ class ModelFlags:
         return optional, field.default, {} if _is_enum(kind) else _limits(field)
 
 
+def given_values(model: BaseModel) -> dict[str, Any]:
+    """The values of the given flags, by the names of the fields."""
+    return {name: getattr(model, name) for name in model.model_fields_set}
+
+
 def flags_of_model(annotation: Any) -> ModelFlags | None:
     """The flags of a parameter, if its annotation is a model or has flags of one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -172,9 +177,9 @@ def _plain_type(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
         return _plain_type(kinds[0])
-    return (
-        _plain_type(get_args(annotation)[0]) if get_origin(annotation) is Annotated else annotation
-    )
+    if get_origin(annotation) is Annotated:
+        return _plain_type(get_args(annotation)[0])
+    return annotation
 
 
 def _is_enum(kind: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from forager.cli.model_flags import ModelFlags, parse_headers
+from forager.cli.model_flags import ModelFlags, given_values, parse_headers
 from forager.cli.options import AllowPrivate, option
 from forager.crawl.options import CrawlChoices
 
@@ -16,7 +16,7 @@ GivenOptions = Annotated[
     dict[str, Any],
     ModelFlags(
         CrawlChoices,
-        as_dict=True,
+        to=given_values,
         headers=typer.Option("--header", help="Send a header, 'Name: value' (repeatable)."),
         documents=typer.Option(
             "--no-documents", help="Keep only the archive and the ledger: no sections, no search."

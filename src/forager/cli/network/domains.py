@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -36,16 +36,15 @@ app = typer.Typer(
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]
 
 
-Changes = Annotated[
-    DomainSettings,
-    ModelFlags(
+def _changes(to: Callable[[DomainSettings], DomainChanges]) -> ModelFlags:
+    return ModelFlags(
         DomainSettings,
+        to=to,
         removable=True,
         without=("active",),
         per_proxy_only="--per-proxy-only/--in-total",
         render_urls="--render-url",
-    ),
-]
+    )
 
 
 def _now(domain: Domain) -> tuple[str, str]:
@@ -141,6 +140,15 @@ def _show_changed(changed: Sequence[Domain]) -> None:
         show_rows(DOMAIN_COLUMNS, changed)
 
 
+def _some_changes(settings: DomainSettings) -> DomainChanges:
+    if not settings.model_fields_set:
+        raise InvalidInput(
+            "nothing to set was given",
+            hint="Give --delay, --concurrency, --every or another option; see --help.",
+        )
+    return settings.changes()
+
+
 @app.command("set")
 @answers(_show_changed, document=lambda changed: changed[0] if len(changed) == 1 else changed)
 async def set_(
@@ -149,22 +157,21 @@ async def set_(
         list[str],
         typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
     ],
-    changes: Changes,
+    changes: Annotated[DomainChanges, _changes(to=_some_changes)],
 ) -> object:
     """Change the crawl settings of domains; running crawls apply them within seconds."""
-    if not changes.model_fields_set:
-        raise InvalidInput(
-            "nothing to set was given",
-            hint="Give --delay, --concurrency, --every or another option; see --help.",
-        )
-    return await here.domains.set_many(hosts, changes.changes())
+    return await here.domains.set_many(hosts, changes)
 
 
 @app.command()
 @answers(_show)
-async def add(here: CommandContext, host: Host, changes: Changes) -> object:
+async def add(
+    here: CommandContext,
+    host: Host,
+    changes: Annotated[DomainChanges, _changes(to=DomainSettings.changes)],
+) -> object:
     """Add crawl settings for a host; they also apply to subdomains that have none."""
-    return await here.domains.add(host, changes.changes())
+    return await here.domains.add(host, changes)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from forager.cli.model_flags import ModelFlags
 from forager.cli.options import Cursor, Limit
 from forager.cli.output import Columns
 from forager.cli.running import CommandContext, answers, lists
-from forager.products.alerts import add_alert, delete_alert, list_alerts
+from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 
 app = typer.Typer(
     help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
@@ -20,7 +20,8 @@ app = typer.Typer(
 
 
 NewRule = Annotated[
-    AlertOrder, ModelFlags(AlertOrder, kind=typer.Argument(help="What triggers the rule."))
+    NewAlert,
+    ModelFlags(AlertOrder, to=AlertOrder.new, kind=typer.Argument(help="What triggers the rule.")),
 ]
 
 
@@ -28,7 +29,7 @@ NewRule = Annotated[
 @answers(lambda rule: f"added alert rule {rule.id}: {rule.condition}, {rule.scope}")
 async def add(here: CommandContext, rule: NewRule) -> object:
     """Add a rule. It triggers once when an offer meets it, and again after it was not met."""
-    return await add_alert(here.database, rule.new())
+    return await add_alert(here.database, rule)
 
 
 RULE_COLUMNS: Columns = {

@@ -156,8 +156,12 @@ Cause = Annotated[
 
 
 ChosenLetters = Annotated[
-    LetterChoice,
-    ModelFlags(LetterChoice, ids=typer.Argument(metavar="[ID]...", help="IDs of dead letters.")),
+    LetterFilter,
+    ModelFlags(
+        LetterChoice,
+        to=LetterChoice.filter,
+        ids=typer.Argument(metavar="[ID]...", help="IDs of dead letters."),
+    ),
 ]
 
 _LETTER_GROUP_COLUMNS: Columns = {
@@ -212,18 +216,16 @@ def _exit_if_unknown(done: dict[str, Any]) -> None:
 
 @letters_app.command()
 @answers(lambda done: f"{counted(done['retried'], 'task')} retried", then=_exit_if_unknown)
-async def retry(here: CommandContext, choice: ChosenLetters) -> object:
+async def retry(here: CommandContext, wanted: ChosenLetters) -> object:
     """Retry tasks now, with all their retries."""
-    wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     return {"retried": await letters.retry_letters(here.database, wanted), "not_found": unknown}
 
 
 @letters_app.command()
 @answers(lambda done: f"{counted(done['dropped'], 'dead letter')} dropped", then=_exit_if_unknown)
-async def drop(here: CommandContext, choice: ChosenLetters, yes: Yes = False) -> object:
+async def drop(here: CommandContext, wanted: ChosenLetters, yes: Yes = False) -> object:
     """Dismiss dead letters; their tasks stay failed."""
-    wanted = choice.filter()
     unknown = await letters.unknown_letters(here.database, wanted)
     if not wanted.ids:
         count = await letters.count_letters(here.database, wanted)

@@ -45,7 +45,7 @@ from forager.products.export import (
     export_products,
     export_size,
 )
-from forager.products.filters import Order
+from forager.products.filters import Filters, Order
 from forager.products.lookup import image_of
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
@@ -56,11 +56,16 @@ app = typer.Typer(help="Products: prices, stock, history, search, export.", no_a
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
-Wanted = Annotated[
-    ProductQuery,
-    ModelFlags(ProductQuery, without=("sku", "gtin"), has_problems="--problems/--no-problems"),
-]
-Listed = Annotated[ProductQuery, ModelFlags(ProductQuery, has_problems="--problems/--no-problems")]
+def _filters(*without: str) -> ModelFlags:
+    return ModelFlags(
+        ProductQuery,
+        to=ProductQuery.filters,
+        without=without,
+        has_problems="--problems/--no-problems",
+    )
+
+
+Wanted = Annotated[Filters, _filters("sku", "gtin")]
 
 
 def _show_audit(found: Audit) -> None:
@@ -135,14 +140,14 @@ async def restore(
 )
 async def list_(
     here: CommandContext,
-    wanted: Listed,
+    wanted: Annotated[Filters, _filters()],
     order: Order = option("Sort order.", default=Order.NEWEST),
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> object:
     """List products, newest first. Sorted by price, those without a price come last."""
     return await service.list_products(
-        here.database, wanted.filters(), order=order, cursor=cursor, limit=limit
+        here.database, wanted, order=order, cursor=cursor, limit=limit
     )
 
 
@@ -197,7 +202,7 @@ async def search(
         return await search_products(
             here.database,
             " ".join(words),
-            wanted.filters(),
+            wanted,
             cursor=cursor,
             limit=limit,
             engine=engine,
@@ -230,7 +235,7 @@ async def export(
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
     content = ExportContent.HISTORY if prices else ExportContent.PRODUCTS
     content = ExportContent.OFFERS if offers else content
-    order = Export(format_, wanted.filters(), content, moment(since), named)
+    order = Export(format_, wanted, content, moment(since), named)
     total = await export_size(here.database, order)
     with open_output(output, force=force) as file, Steps("exporting", total) as steps:
         written = await export_products(here.database, order, file, steps.advance)
@@ -262,7 +267,7 @@ async def changes(
     """List the largest price changes in percent since a given time."""
     start = moment(since)
     assert start is not None
-    return await largest_changes(here.database, start, wanted.filters(), limit=limit)
+    return await largest_changes(here.database, start, wanted, limit=limit)
 
 
 @app.command()

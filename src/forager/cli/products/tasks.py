@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,8 +34,12 @@ Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * ma
 
 
 Chosen = Annotated[
-    TaskChoice,
-    ModelFlags(TaskChoice, ids=typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks.")),
+    Selection,
+    ModelFlags(
+        TaskChoice,
+        to=TaskChoice.selection,
+        ids=typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks."),
+    ),
 ]
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")]
 
@@ -125,9 +130,8 @@ def _changes(
 
 
 async def _changed(
-    here: CommandContext, choice: TaskChoice, change: Callable[[Selection], Awaitable[Any]]
+    here: CommandContext, chosen: Selection, change: Callable[[Selection], Awaitable[Any]]
 ) -> Changed:
-    chosen = choice.selection()
     unknown = await here.tasks.unknown(chosen)
     return Changed(await change(chosen), unknown, chosen)
 
@@ -204,13 +208,16 @@ async def resume(here: CommandContext, chosen: Chosen) -> object:
 async def remove(here: CommandContext, chosen: Chosen, yes: Yes = False) -> object:
     """Stop tracking. Products, their history and the archive stay."""
     if not yes:
-        count = await here.tasks.count(chosen.selection())
+        count = await here.tasks.count(chosen)
         confirm(f"Remove {counted(count, 'task')}?", yes=yes)
     return await _changed(here, chosen, here.tasks.remove)
 
 
 Terms = Annotated[
-    TaskTerms, ModelFlags(TaskTerms, removable=("every", "render"), max_retries="--retries")
+    dict[str, Any],
+    ModelFlags(
+        TaskTerms, to=TaskTerms.changes, removable=("every", "render"), max_retries="--retries"
+    ),
 ]
 
 
@@ -221,5 +228,4 @@ Terms = Annotated[
 )
 async def set_(here: CommandContext, chosen: Chosen, terms: Terms) -> object:
     """Change the priority, interval, popularity, retries or rendering of tasks."""
-    changes = terms.changes()
-    return await _changed(here, chosen, lambda tasks: here.tasks.set_terms(tasks, **changes))
+    return await _changed(here, chosen, partial(here.tasks.set_terms, **terms))
