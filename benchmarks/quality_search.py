@@ -1,4 +1,4 @@
-"""How good search is on real documentation: python -m benchmarks.quality_search QUERIES
+"""Quality of search on real documentation: python -m benchmarks.quality_search QUERIES
 
 QUERIES is a JSON file: per site, keywords and questions, each with a pattern of the URLs that
 answer it. Sites are Debian packages; they are crawled once into the folder SEARCH_BENCH_CACHE
@@ -33,7 +33,7 @@ from forager.settings import Settings
 CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
 OWN_QUERIES = Path(__file__).parent / "search_queries.json"
 DEPTH = 10
-# what the tables cannot say
+# notes below the tables
 HISTORY = (
     "Before ranking was rewritten, the development sites had 60 % first and 72 % in the first"
     " three for keywords, 46 % and 58 % for questions. The first measurement of the held-out"
@@ -72,7 +72,7 @@ Group = tuple[str, Sequence[DocumentationSite]]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A query, and at which place its answer was found: from 1, or 0 if not."""
+    """A query and the rank of its answer: from 1, or 0 if not found."""
 
     site: str
     kind: str
@@ -140,7 +140,7 @@ async def report_group(
 async def report_signals(
     database: Database, queries: Queries, groups: Sequence[Group], report: Report
 ) -> None:
-    """What each signal contributes: all queries without it, by words alone."""
+    """Measure the contribution of each signal: all queries without it, by words alone."""
     report.heading("Without one signal")
     report.text("All sites, by words. The first row has every signal.")
     sites = [site.name for _, group in groups for site in group]
@@ -179,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", type=Path)
     parser.add_argument("--only", choices=("Development", "Held-out", "Blind"))
-    parser.add_argument("--misses", action="store_true", help="list what was not found first")
+    parser.add_argument("--misses", action="store_true", help="list queries not answered first")
     parser.add_argument("--signals", action="store_true", help="leave out each signal in turn")
     options = parser.parse_args()
     configure_logs("critical")

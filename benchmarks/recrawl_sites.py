@@ -1,4 +1,4 @@
-"""Crawl documentation sites twice and list what the second generation changed: nothing should.
+"""Crawl documentation sites twice and list changes in the second generation; there should be none.
 
     python -m benchmarks.recrawl_sites [SITE ...]
 

@@ -1,4 +1,4 @@
-"""The documentation of Debian packages, crawled once into a database that is kept between runs."""
+"""Documentation of Debian packages, crawled once into a database that later runs reuse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.sites import Site, served
 
 @dataclass(frozen=True, slots=True)
 class DocumentationSite:
-    """A package and where its pages are; `name` is the source that a crawl makes of it."""
+    """A package and the folder of its pages; `name` is the source in the database."""
 
     name: str
     package: str
@@ -24,7 +24,7 @@ class DocumentationSite:
     options: tuple[str, ...] = ()
 
 
-# the queries of the first three come with the corpora, those of the others are in search_queries
+# the queries of the first three are in the corpora, the others in search_queries.json
 DEVELOPMENT = (
     DocumentationSite("python", "python3.11-doc", "python3.11/html"),
     DocumentationSite("sqlite", "sqlite3-doc", "sqlite3"),
@@ -37,7 +37,7 @@ HELD_OUT = (
     DocumentationSite("node", "nodejs-doc", "nodejs/api"),
     DocumentationSite("cmake", "cmake-doc", "cmake-data/html"),
 )
-# their queries were written, and searched for once, after the rules of ranking were final
+# their queries were written and run once, after the ranking rules were final
 BLIND = (
     DocumentationSite("sqlalchemy", "python-sqlalchemy-doc", "python-sqlalchemy-doc/html"),
     DocumentationSite("linux", "linux-doc-6.1", "linux-doc-6.1/html"),
@@ -47,7 +47,7 @@ BLIND = (
 
 
 def prepare(cache: Path, sites: Sequence[DocumentationSite]) -> Path:
-    """Download, unpack and crawl what is missing; the home of the database."""
+    """Download, unpack and crawl missing sites; return the home of the database."""
     home = cache / "home"
     home.mkdir(parents=True, exist_ok=True)
     for site in sites:

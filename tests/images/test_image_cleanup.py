@@ -46,7 +46,7 @@ async def test_killed_after_the_file_before_the_reference_nothing_dangles(
 
 
 async def test_files_without_references_are_deleted_after_a_while(shop: Shop) -> None:
-    shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(colour=9))}
+    shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(color=9))}
     product = await shop.show(1, "/a.jpg", "/b.jpg")
     await shop.fetch()
     delete = partial(delete_unused_files, shop.database, shop.settings)

@@ -93,7 +93,7 @@ async def test_a_domain_that_is_switched_off_is_not_asked(shop: Shop) -> None:
 
 async def test_two_fetchers_share_the_work(shop: Shop) -> None:
     paths = [f"/{number}.jpg" for number in range(12)]
-    shop.site.pages |= {path: Page(picture(colour=n)) for n, path in enumerate(paths)}
+    shop.site.pages |= {path: Page(picture(color=n)) for n, path in enumerate(paths)}
     await shop.show(1, *paths)
 
     await asyncio.gather(shop.fetch(), shop.fetch())
@@ -113,7 +113,7 @@ async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.M
 
 async def test_an_image_that_waited_long_takes_the_slot_of_a_page(shop: Shop) -> None:
     paths = ("/a.jpg", "/b.jpg")
-    shop.site.pages |= {path: Page(picture(colour=n)) for n, path in enumerate(paths)}
+    shop.site.pages |= {path: Page(picture(color=n)) for n, path in enumerate(paths)}
     await shop.show(1, *paths)
     await shop.execute(
         """

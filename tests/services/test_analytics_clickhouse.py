@@ -50,7 +50,7 @@ def settings(settings: Settings, clickhouse: ClickHouseServer, name: str) -> Set
 
 @pytest.fixture
 async def rows(database: Database) -> int:
-    """So many prices, in several files, and pages of site crawls."""
+    """Write prices in several files, and pages of site crawls."""
     await add_prices(database, await aged_product(database, 1), 100)
     await settle(database, await add_job(database), 1, 10)
     return 100

@@ -50,7 +50,7 @@ def tasks(database: Database, settings: Settings, rabbitmq: RabbitMQ, wire: Wire
 
 
 async def done(tasks: Tasks, number: int) -> None:
-    """When so many tasks are completed."""
+    """Wait until this number of tasks is completed."""
 
     async def all_are() -> bool:
         rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")

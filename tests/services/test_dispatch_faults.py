@@ -1,4 +1,4 @@
-"""A broker that is away, full, or killed: nothing is lost, little is said, and work goes on."""
+"""A broker that is unavailable, full or killed: nothing is lost, and work continues."""
 
 from __future__ import annotations
 

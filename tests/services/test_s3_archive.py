@@ -57,7 +57,7 @@ def page(number: int, size: int) -> Settled:
 async def finished_job(
     database: Database, storage: Storage, queue: Queue, commits: int, size: int = 1000
 ) -> None:
-    """Each commit in a segment of its own."""
+    """Each commit writes a separate segment."""
     job = await start_job(database, storage, queue)
     for number in range(commits):
         await job.settle([page(number, size)])
@@ -168,7 +168,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def crawl_to_its_end(crawls: Crawls, site: Site) -> Crawled:
-    """A crawl that is put off goes on at once."""
+    """A released crawl continues immediately."""
     job_id = await crawls.ask(f"{site.url}/0", max_pages=PAGES)
     while True:
         crawled = await crawls.go_on(job_id)

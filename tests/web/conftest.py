@@ -18,7 +18,7 @@ from forager.settings import Settings
 from forager.web.app import dashboard
 from support.api_server import api_server
 from web.browser import Tab, open_browser, open_tab
-from web.catalog_rows import Catalogue, fill
+from web.catalog_rows import Catalog, fill
 from web.visitor import Visitor
 
 
@@ -76,5 +76,5 @@ def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
 
 
 @pytest.fixture
-async def catalogue(database: Database, web_settings: Settings) -> Catalogue:
+async def catalog(database: Database, web_settings: Settings) -> Catalog:
     return await fill(database, web_settings)

@@ -15,7 +15,8 @@ from fastapi.routing import APIRoute
 from playwright.async_api import Browser
 
 from crawl.crawling import Crawls
-from demo_catalogue import LAMPS, fill_catalogue
+from demo_catalog import fill_catalog
+from demo_surroundings import LAMPS
 from forager.access.caller import LOCAL
 from forager.crawl.templates import save_template
 from forager.db.database import Database
@@ -172,7 +173,7 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
     waiting = await crawls.ask("https://docs.example.org/", source="long." * 30 + "example")
     options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
     await save_template(database, LOCAL, "nightly docs", options)
-    catalog = await fill_catalogue(database, settings)
+    catalog = await fill_catalog(database, settings)
     kiosk = Kiosk(database, settings)
     await kiosk.archive([(n, item(n, was="£9")) for n in range(1, 4)])
     async with database.connection() as connection:
