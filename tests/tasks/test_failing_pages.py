@@ -135,12 +135,19 @@ async def test_one_page_that_cannot_be_written_spoils_no_other(tasks: Tasks, sho
     )
     names = [f"n{n}" for n in range(9)]
     ids = await tasks.add(*(shop.add(name) for name in names))
-    (poison,) = await tasks.add(shop.add("poison", Item("Poison")), max_retries=0)
+    (poison,) = await tasks.add(
+        shop.redirect("moved", shop.add("poison", Item("Poison"))), max_retries=0
+    )
     async with at_work(tasks):
         failed = await tasks.when(poison, "failed")
         await tasks.all_when(ids, "completed")
     assert failed.error_kind == "validation"
     assert "no such price" in (failed.error_message or "")
+    assert await tasks.sql(
+        "SELECT final_url, duration_ms IS NOT NULL FROM task_attempts"
+        " WHERE task_id = %s AND stage = 'parse'",
+        poison,
+    ) == [(shop.url("poison"), True)]
     assert (await tasks.sql("SELECT count(*) FROM products"))[0] == (9,)
     # what was undone with the refused batch was undone whole
     assert (await tasks.sql("SELECT count(*) FROM extractions"))[0] == (9,)
