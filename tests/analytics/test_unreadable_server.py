@@ -19,6 +19,7 @@ from forager.products.archiving import ProductArchiver
 from forager.services import supervisor
 from forager.services.supervisor import running
 from forager.settings import Settings
+from support.sql import execute
 
 # the first two are what the driver wants to know of a server
 GREETINGS = {"version()": b"24.8.1.1\tUTC\n", "system.settings": b"\x00\x00"}
@@ -69,8 +70,7 @@ async def test_archiving_is_put_off(
     """What leaves could not be loaded later; the service goes on looking."""
     await sync(database, settings)
     await add_unseen(database, 1)
-    async with database.connection() as connection:
-        await connection.execute("UPDATE crawl_tasks SET status = 'failed'")
+    await execute(database, "UPDATE crawl_tasks SET status = 'failed'")
     monkeypatch.setattr(archiver, "FIRST", 0.0)
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
     asked: list[str] = []

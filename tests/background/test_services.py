@@ -26,6 +26,7 @@ from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
 from support.databases import outage
+from support.sql import execute
 
 LIMIT = 60
 FAILED = "service failed, will be restarted"
@@ -258,8 +259,7 @@ async def test_the_doctor_names_services_that_fail(database: Database, settings:
     check = await check_services(database, settings)
     assert check.level is Level.WARN
     assert "stuck in a step that does not end: archive cleanup" in check.finding
-    async with database.connection() as connection:
-        await connection.execute("UPDATE service_processes SET last_seen = now() - interval '1 h'")
+    await execute(database, "UPDATE service_processes SET last_seen = now() - interval '1 h'")
     assert (await check_services(database, settings)).finding == "0 in 0 processes"
 
 

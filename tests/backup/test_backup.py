@@ -41,6 +41,7 @@ from support.databases import (
     drop_database,
     with_database,
 )
+from support.sql import execute
 
 FORAGER = Path(sys.executable).parent / "forager"
 WAIT_LIMIT = 300.0
@@ -246,10 +247,9 @@ async def test_an_archive_is_found_however_it_is_named_and_never_missed_in_silen
 ) -> None:
     place = f"file://localhost{tmp_path}/my%20archive"
     settings = settings.model_copy(update={"archive_url": place})
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO archive_segments (name, lease, records) VALUES ('a-segment', 1, 5)"
-        )
+    await execute(
+        database, "INSERT INTO archive_segments (name, lease, records) VALUES ('a-segment', 1, 5)"
+    )
     with pytest.raises(NotFound, match=r"there is no folder .*/my archive"):
         await asyncio.to_thread(save, settings, tmp_path / "kept")
     (tmp_path / "my archive").mkdir()

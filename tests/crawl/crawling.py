@@ -21,6 +21,7 @@ from forager.jobs.job import Job, Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
 from forager.settings import Settings
+from support.sql import execute
 
 Ledger = dict[str, Any]
 
@@ -131,9 +132,7 @@ class Crawls:
         )
 
     async def sql(self, statement: Any, *values: object) -> list[Any]:
-        async with self.database.connection() as connection:
-            cursor = await connection.execute(statement, values)
-            return await cursor.fetchall() if cursor.description else []
+        return await execute(self.database, statement, *values)
 
 
 def _row(values: Sequence[Any]) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -20,12 +20,6 @@ from forager.tasks.workers.worker import TaskWorker
 from servers.shop import Shop
 from support.waiting import LIMIT
 from tasks.working import Tasks
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
 
 
 @pytest.fixture

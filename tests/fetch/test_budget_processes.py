@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest, execute
+from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.slots import HostResting
+from support.sql import execute
 
 USER = Path(__file__).with_name("budget_user.py")
 

@@ -7,13 +7,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from fetch.budget_rows import HOST, Open, add_row, column, exchange_with, execute
+from fetch.budget_rows import HOST, Open, add_row, column, exchange_with
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.exchange import Answers, ServerClock, Wanted
 from forager.fetch.budgets.slots import HostResting, Lane, Window
 from support.budgets import renew
+from support.sql import execute
 
 
 async def test_a_slot_too_far_away_is_refused_and_not_used_up(

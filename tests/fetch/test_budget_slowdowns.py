@@ -6,12 +6,13 @@ from itertools import groupby
 
 import pytest
 
-from fetch.budget_rows import HOST, Open, add_row, column, execute
+from fetch.budget_rows import HOST, Open, add_row, column
 from forager.db.database import Database
 from forager.fetch.budgets import store
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import HostResting
 from support.budgets import renew
+from support.sql import execute
 
 
 async def test_many_refusals_at_once_are_one_complaint(

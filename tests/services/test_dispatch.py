@@ -32,12 +32,6 @@ NORMAL = Route("crawl", Band.NORMAL)
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
-
-
-@pytest.fixture
 def wire(rabbitmq: RabbitMQ) -> Iterator[Wire]:
     with wired(rabbitmq) as wire:
         wire.clean()

@@ -34,12 +34,6 @@ BAD = Route("crawl", Band.NORMAL, "bad")
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
-
-
-@pytest.fixture
 def tasks(database: Database, settings: Settings, rabbitmq: RabbitMQ) -> Tasks:
     with wired(rabbitmq) as wire:
         wire.clean()

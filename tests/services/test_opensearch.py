@@ -45,6 +45,7 @@ from services.search_index import (
     sections_in,
 )
 from services.servers.opensearch import OpenSearch
+from support.sql import execute
 
 
 def headings(page: SearchPage) -> list[str]:
@@ -60,8 +61,7 @@ async def test_sections_are_sent_and_deleted_sections_are_removed(
     await index.feed()
     assert await index.unsent() == 0
     assert await index.entries() == 16
-    async with index.database.connection() as connection:
-        await connection.execute("UPDATE sources SET keep_generations = 1")
+    await execute(index.database, "UPDATE sources SET keep_generations = 1")
     await DocumentCleanup(index.database, reader_grace=0).run_once()
     await index.feed()
     await index.client.refresh(f"{index.prefix}-sections")
@@ -316,8 +316,7 @@ async def test_the_doctor_says_what_the_index_needs(
     found = await check_search(empty.database, settings)
     assert found.finding == "the indexes are complete; 1 changes wait to be indexed"
     assert found.level is Level.OK
-    async with empty.database.connection() as connection:
-        await connection.execute("UPDATE outbox SET created_at = now() - interval '1 day'")
+    await execute(empty.database, "UPDATE outbox SET created_at = now() - interval '1 day'")
     found = await check_search(empty.database, settings)
     assert found.level is Level.WARN
     away = settings.model_copy(update={"opensearch_url": SecretStr("http://u:p@127.0.0.1:1")})

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from archived_job import Settled, rows_of, select_refs, start_job
+from archived_job import Settled, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
 from forager.archive.audit import Finding, audit
 from forager.archive.deletion import clean_up_archive
@@ -28,6 +28,7 @@ from forager.settings import Settings
 from servers.site import Page, Site, html
 from services.buckets import SHORT_LIMITS, archived_bodies, new_bucket
 from services.servers.minio import MinIO
+from support.sql import execute
 
 LIMIT = 64_000_000
 PAGES = 60
@@ -66,7 +67,7 @@ async def finished_job(
 
 
 async def let_time_pass(database: Database) -> None:
-    await rows_of(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
+    await execute(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
 
 
 async def troubles(database: Database, storage: Storage) -> list[Finding]:

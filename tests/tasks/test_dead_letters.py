@@ -30,6 +30,7 @@ from support.databases import (
     drop_database,
     with_database,
 )
+from support.sql import execute
 from tasks.working import Tasks, at_work
 
 ALL = LetterFilter()
@@ -145,8 +146,7 @@ async def test_a_dropped_letter_leaves_its_task_failed(tasks: Tasks, failed: lis
 
 
 async def test_only_letters_of_what_is_named_are_dropped(tasks: Tasks, failed: list[int]) -> None:
-    async with tasks.database.connection() as connection:
-        await connection.execute("UPDATE domains SET domain_name = 'shop.co.uk'")
+    await execute(tasks.database, "UPDATE domains SET domain_name = 'shop.co.uk'")
     covered = LetterFilter(domain="www.shop.co.uk")
     assert await count_letters(tasks.database, covered) == len(failed)
     for resolve, domain in (

@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from built_site import Crawls
 from forager.access.caller import Scope
 from forager.access.keys import create_key
 from forager.api import services
 from forager.db.database import Database
-from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from forager.web.app import dashboard
@@ -68,11 +66,6 @@ async def worker(database: Database, web_settings: Settings) -> AsyncIterator[Su
     yield supervisor
     supervisor.stop()
     await asyncio.wait_for(running, 60)
-
-
-@pytest.fixture
-def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
-    return Crawls(database, queue, settings)
 
 
 @pytest.fixture

@@ -9,12 +9,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from built_site import SOURCE, Crawls, active_site, rows_of
+from built_site import SOURCE, Crawls, active_site
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.web.routes.jobs import EXPORTS, RunningExport
+from support.sql import execute
 from web.catalog_rows import HOSTILE
 from web.visitor import Visitor
 
@@ -169,7 +170,7 @@ async def test_the_pages_of_a_job_are_exported_as_markdown_with_progress(
     visitor: Visitor, crawls: Crawls
 ) -> None:
     await crawls.crawl({"a": "one", "b/c": "two"})
-    [(job_id,)] = await rows_of(
+    [(job_id,)] = await execute(
         crawls.database, "UPDATE crawl_jobs SET kind = 'crawl' RETURNING id"
     )
     async with visitor.session.get(f"/jobs/{job_id}/export?format=markdown") as answer:

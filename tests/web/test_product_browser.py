@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import expect
@@ -18,12 +18,6 @@ from web.catalog_rows import Catalog
 
 NAME = 'Desk lamp "Ada" & sons, 1 < 2'
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
 
 
 @pytest.fixture
