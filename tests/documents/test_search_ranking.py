@@ -107,6 +107,7 @@ async def test_words_between_angle_brackets(database: Database, query: str) -> N
         (["tempfile — Files", "os — System"], ["tempfile", "os"]),
         (["Vim: fold", "Vim: undo - tree", "Vim: map"], ["fold", "undo", "map"]),
         (["S 1.2 - A", "S 1.2 - B", "S 1.2 - C", "D"], ["A", "B", "C", "D"]),
+        (["A - 1", "A - 2", "A - 3", "B 2 - 1", "B 2 - 2", "B 2 - 4"], [*"123124"]),
         (["a: b", "a: c", "d", "e", "f"], ["a: b", "a: c", "d", "e", "f"]),
         ([""], [""]),
     ],

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter, mul
+from operator import mul
 
 from forager.db.text_search import primary
 from forager.documents.names import path_words
@@ -18,7 +18,9 @@ _WORDS = re.compile(r"\w+")
 # separators in titles: "tempfile — Generate files · Python documentation"
 _TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
 _TITLE_HEAD = re.compile(r".{1,80}?(?::|\s+[-\u2013\u2014|\u00b7\u00bb])\s+(?=\S)")
-_MIN_TITLES = 3  # that begin with the name of the site
+# titles that begin with the name of the site, and their share
+_MIN_TITLES = 3
+_MIN_SHARE = 0.2
 # the arguments after a name in a heading
 _ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
 # pages that mention everything: what changed in a version, and explanations of single words
@@ -79,15 +81,14 @@ class Place:
 def page_names(titles: Iterable[str]) -> dict[str, str]:
     """The name of each page by its title: "tempfile" of "tempfile — Generate files".
 
-    A beginning that most titles of a site have is the name of the site, or of its version.
+    A beginning that many titles of a site have is the name of the site, or of one of its books.
     """
-    titles = dict.fromkeys(titles)
-    heads = Counter(_head(title) for title in titles)
-    head, count = max(heads.items(), key=itemgetter(1), default=("", 0))
-    is_site = head != "" and count >= _MIN_TITLES and 2 * count > len(titles)
+    heads = {title: _head(title) for title in titles}
+    counts = Counter(heads.values())
+    least = max(_MIN_TITLES, _MIN_SHARE * len(heads))
     return {
-        title: _TITLE_END.split(title.removeprefix(head) if is_site else title, maxsplit=1)[0]
-        for title in titles
+        title: _TITLE_END.split(title[len(head) if counts[head] >= least else 0 :], maxsplit=1)[0]
+        for title, head in heads.items()
     }
 
 
