@@ -12,8 +12,7 @@ from dataclasses import astuple
 from itertools import count, islice
 from pathlib import Path
 
-from archive_samples import no_register, packed
-
+from archive.archive_samples import no_register, packed
 from forager.archive.storage import open_storage
 from forager.archive.writer import ArchiveWriter
 from forager.errors import ForagerError

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
-from archive_samples import body_of, no_register, packed
 
+from archive.archive_samples import body_of, no_register, packed
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.reader import ExportReport, warc_codec, warc_parts
 from forager.archive.record import StorageFull

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from archive_samples import body_of, no_register, packed, page
 
+from archive.archive_samples import body_of, no_register, packed, page
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_record, read_response
 from forager.archive.record import Codec, DamagedRecord, InfoRecord, compress, pack

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from archive_samples import WHEN, body_of, page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.archive_samples import WHEN, body_of, page
 from forager.archive.reader import ArchivedResponse, parse_record, parse_response
 from forager.archive.record import (
     Codec,

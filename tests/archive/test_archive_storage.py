@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from archive_samples import NAME, body_of, storage_of
 
+from archive.archive_samples import NAME, body_of, storage_of
 from forager.archive.local import LocalStorage
 from forager.archive.objects import ObjectStorage
 from forager.archive.reader import SegmentScan, read_response
@@ -27,6 +27,7 @@ from forager.errors import InvalidInput, NotFound
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="watches Linux system calls")
 CHILD = Path(__file__).with_name("archive_child.py")
+CHILD_PATH = {"PYTHONPATH": str(CHILD.parents[1])}
 
 
 @pytest.fixture(params=["local", "objects"])
@@ -239,8 +240,9 @@ async def test_a_full_disk_stops_the_writer_and_keeps_what_it_has(tmp_path: Path
     if not can_mount(disk):
         pytest.skip("no mounting allowed here; the size limit above takes the same path")
     done = subprocess.run(
-        ["unshare", "-Urm", "sh", "-c", script, "sh", *arguments], capture_output=True, check=True
-    )
+        ["unshare", "-Urm", "sh", "-c", script, "sh", *arguments],
+        env=os.environ | CHILD_PATH, capture_output=True, check=True,
+    )  # fmt: skip
     *lines, last = done.stdout.splitlines()
     assert json.loads(last) == {"error": "StorageFull"}
     assert len(lines) > 10
@@ -252,7 +254,9 @@ async def test_a_full_disk_stops_the_writer_and_keeps_what_it_has(tmp_path: Path
 
 def start_child(folder: Path, owner: str, batches: int, size: int) -> subprocess.Popen[bytes]:
     arguments = [str(folder), owner, "1", str(batches), str(size)]
-    return subprocess.Popen([sys.executable, CHILD, *arguments], stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, CHILD, *arguments], env=os.environ | CHILD_PATH, stdout=subprocess.PIPE
+    )
 
 
 async def assert_readable(folder: Path, lines: list[bytes]) -> None:

@@ -1,93 +1,29 @@
-"""No row refers to deleted bytes, whichever process dies when; nothing stays for ever."""
+"""Rows of segments are written and deleted; no row refers to deleted bytes."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
+from archive.archive_rows import findings, finished, segment_row, troubles
+from archived_job import ArchivedJob, Settled, html, rows_of, select_refs
 from forager.archive import store
-from forager.archive.audit import Finding, Trouble, audit, repair
-from forager.archive.deletion import (
-    clean_up_archive,
-    delete_segment,
-    finish_deletions,
-    growth_of,
-    plan_prune,
-    prune,
-)
+from forager.archive.audit import Trouble
+from forager.archive.deletion import delete_segment, finish_deletions, growth_of, plan_prune, prune
 from forager.archive.reader import read_response
 from forager.archive.record import StorageFull
-from forager.archive.retention import Policy, Reason
+from forager.archive.retention import Policy
 from forager.archive.segment import ArchiveRef, Growth, parse_ref
-from forager.archive.storage import Storage, open_storage
-from forager.archive.store import merges
+from forager.archive.storage import Storage
 from forager.db.database import Database
-from forager.errors import DiskFull, InvalidInput, NotFound
-from forager.jobs.queue import Queue
-from forager.settings import Settings
+from forager.errors import DiskFull, InvalidInput
 
 HERE = Path(__file__).parent
 LATE_NAME = "2026/03/01/worker-1-0000.warc.zst"
-
-
-@pytest.fixture
-def folder(settings: Settings) -> Path:
-    return settings.home / "archive"
-
-
-@pytest.fixture
-def storage(folder: Path) -> Storage:
-    return open_storage(folder)
-
-
-@pytest.fixture
-async def job(database: Database, storage: Storage, queue: Queue) -> AsyncIterator[ArchivedJob]:
-    job = await start_job(database, storage, queue)
-    yield job
-    await job.writer.close()
-
-
-async def finished(job: ArchivedJob, pages: int = 3) -> list[ArchiveRef]:
-    refs = await job.settle([html(number) for number in range(pages)])
-    await job.end()
-    return refs
-
-
-async def segment_row(database: Database, name: str) -> Any:
-    async with database.connection() as connection:
-        return await store.select_segment(connection, name)
-
-
-async def findings(database: Database, storage: Storage) -> list[Finding]:
-    return [finding async for finding in audit(database, storage)]
-
-
-async def troubles(database: Database, storage: Storage) -> list[tuple[Trouble, ...]]:
-    return [finding.troubles for finding in await findings(database, storage)]
-
-
-async def repair_all(database: Database, storage: Storage) -> list[list[str]]:
-    return [await repair(database, storage, found) for found in await findings(database, storage)]
-
-
-async def age_segments(database: Database, days: float) -> None:
-    await rows_of(
-        database,
-        "UPDATE archive_segments SET written_at = now() - %s * interval '1 day' RETURNING name",
-        days,
-    )
-
-
-# --- writing -------------------------------------------------------------------------------------
 
 
 def test_a_full_archive_makes_work_wait() -> None:
@@ -159,9 +95,6 @@ def test_references_as_text() -> None:
     for wrong in ("", "x:1:2", LATE_NAME, f"{LATE_NAME}:1", f"{LATE_NAME}:-1:5", f"{ref}:6"):
         with pytest.raises(InvalidInput):
             parse_ref(wrong)
-
-
-# --- deleting ------------------------------------------------------------------------------------
 
 
 async def test_a_manifest_keeps_its_segments_when_the_job_is_forgotten(
@@ -258,213 +191,3 @@ async def test_many_clean_ups_at_once(
     plan = await plan_prune(database, Policy())
     await asyncio.gather(*(prune(database, storage, plan.delete) for _ in range(4)))
     assert await findings(database, storage) == []
-
-
-# --- retention -----------------------------------------------------------------------------------
-
-
-async def test_upkeep_deletes_what_nothing_refers_to(
-    database: Database, settings: Settings, storage: Storage, job: ArchivedJob
-) -> None:
-    await finished(job)
-    assert (await clean_up_archive(database, settings)).deleted == []
-    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
-    pruned = await clean_up_archive(database, settings)
-    assert [deletion.reason for deletion in pruned.deleted] == [Reason.UNREFERENCED]
-    assert pruned.freed_bytes > 0
-    assert await storage.list_segments() == []
-
-
-async def test_limits_take_the_oldest_and_leave_what_is_running(
-    database: Database, storage: Storage, queue: Queue
-) -> None:
-    old, young = [await start_job(database, storage, queue) for _ in range(2)]
-    [gone, *_] = await finished(old)
-    await age_segments(database, 40)
-    [kept] = await young.settle([html(1)])
-    await age_segments(database, 40)
-    policy = Policy(max_bytes=0, drop_references=True)
-    plan = await plan_prune(database, policy)
-    assert [(d.segment.name, d.reason) for d in plan.delete] == [(gone.segment, Reason.SIZE)]
-    pruned = await prune(database, storage, plan.delete)
-    assert len(pruned.deleted) == 1
-    assert await select_refs(database) == [(kept.segment, kept.offset, kept.length)]
-    await young.writer.close()
-
-
-async def test_upkeep_keeps_to_the_settings(
-    database: Database, settings: Settings, storage: Storage, job: ArchivedJob
-) -> None:
-    await finished(job)
-    await age_segments(database, 40)
-    limited = settings.model_copy(update={"archive_max_age_days": 30.0})
-    pruned = await clean_up_archive(database, limited)
-    assert [deletion.reason for deletion in pruned.deleted] == [Reason.AGE]
-    assert await storage.list_segments() == []
-
-
-async def test_a_reference_that_came_after_the_plan_is_respected(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    refs = await finished(job)
-    await rows_of(database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
-    plan = await plan_prune(database, Policy())
-    await rows_of(database, "UPDATE crawl_visited SET segment = %s RETURNING url", refs[0].segment)
-    pruned = await prune(database, storage, plan.delete)
-    assert (len(pruned.deleted), len(pruned.spared)) == (0, 1)
-    assert (await read_response(storage, refs[0])).status == 200
-
-
-# --- verify and repair ---------------------------------------------------------------------------
-
-
-async def test_a_good_archive_has_no_troubles(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    await job.settle([html(1), html(2)])
-    [running] = await findings(database, storage)
-    assert (running.ok, running.open, running.troubles) == (True, True, ())
-    await job.end()
-    [found] = await findings(database, storage)
-    assert (found.ok, found.open, found.records, found.references) == (True, False, 3, 2)
-    assert not found.can_be_repaired
-
-
-async def test_a_torn_tail_is_reported_and_harms_nobody(
-    database: Database, storage: Storage, folder: Path, job: ArchivedJob
-) -> None:
-    refs = await finished(job)
-    with (folder / refs[0].segment).open("ab") as file:
-        file.write(b"\x28\xb5\x2f\xfd half a frame")
-    [found] = await findings(database, storage)
-    assert found.troubles == (Trouble.TORN,)
-    assert found.ok
-    assert await repair(database, storage, found) == []
-
-
-async def test_one_damaged_record_does_not_discredit_those_behind_it(
-    database: Database, storage: Storage, folder: Path, job: ArchivedJob
-) -> None:
-    good, bad, behind = await finished(job)
-    path = folder / bad.segment
-    data = bytearray(path.read_bytes())
-    data[bad.offset + bad.length // 2] ^= 1
-    path.write_bytes(data)
-    [found] = await findings(database, storage)
-    assert found.troubles == (Trouble.DAMAGED, Trouble.BROKEN)
-    assert found.broken == (bad,)
-    assert not found.ok
-    assert await repair(database, storage, found) == ["1 reference(s) deleted"]
-    assert await select_refs(database) == [
-        (ref.segment, ref.offset, ref.length) for ref in (good, behind)
-    ]
-    [found] = await findings(database, storage)
-    assert (found.troubles, found.ok) == ((Trouble.UNUSED_DAMAGED,), True), "known, and harmless"
-
-
-async def test_a_missing_file_takes_its_references_with_it(
-    database: Database, storage: Storage, folder: Path, job: ArchivedJob
-) -> None:
-    ref, *_ = await finished(job)
-    (folder / ref.segment).unlink()
-    [found] = await findings(database, storage)
-    assert (found.troubles, found.ok) == ((Trouble.MISSING,), False)
-    assert await repair(database, storage, found) == ["row and 3 reference(s) deleted"]
-    assert await select_refs(database) == []
-    assert await findings(database, storage) == []
-
-
-async def test_a_row_whose_file_was_never_written(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    await job.register(f"2026/03/01/{job.id}-{job.lease.number}-0009.warc.zst")
-    assert await troubles(database, storage) == [()]
-    await job.end()
-    assert await troubles(database, storage) == [(Trouble.UNWRITTEN,)]
-    assert await repair_all(database, storage) == [["row deleted"]]
-    assert await findings(database, storage) == []
-
-
-async def test_an_orphan_is_deleted_once_nobody_can_be_writing_it(
-    database: Database, storage: Storage, folder: Path, job: ArchivedJob
-) -> None:
-    [ref] = await job.archive([html(1)])
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
-    old = time.time() - 7200
-    os.utime(folder / ref.segment, (old, old))
-    assert await findings(database, storage) == []  # its lease is current
-    await job.end()
-    os.utime(folder / ref.segment)
-    assert await findings(database, storage) == []  # it may have been written just now
-    os.utime(folder / ref.segment, (old, old))
-    assert await troubles(database, storage) == [(Trouble.ORPHAN,)]
-    assert await repair_all(database, storage) == [["file deleted"]]
-    assert await storage.list_segments() == []
-
-
-async def test_a_file_that_rows_refer_to_gets_its_row_back(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    ref, *_ = await finished(job)
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
-    assert await troubles(database, storage) == [(Trouble.UNLISTED,)]
-    assert await repair_all(database, storage) == [["row added"]]
-    row = await segment_row(database, ref.segment)
-    assert (row.job_id, row.references, row.open) == (job.id, 3, False)
-    assert await troubles(database, storage) == [()]
-
-
-async def test_references_to_nothing_at_all(
-    database: Database, storage: Storage, folder: Path, job: ArchivedJob
-) -> None:
-    ref, *_ = await finished(job)
-    (folder / ref.segment).unlink()
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
-    assert await troubles(database, storage) == [(Trouble.UNKNOWN,)]
-    assert await repair_all(database, storage) == [["3 reference(s) deleted"]]
-    assert await findings(database, storage) == []
-
-
-async def test_only_the_segments_asked_for_are_read(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    ref, *_ = await finished(job)
-    found = [finding async for finding in audit(database, storage, [ref.segment])]
-    assert [finding.segment for finding in found] == [ref.segment]
-    with pytest.raises(NotFound):
-        [finding async for finding in audit(database, storage, ["nonsense"])]
-
-
-async def test_a_clean_up_that_comes_to_nothing_drops_no_references(
-    database: Database, storage: Storage, job: ArchivedJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ref, *_ = await finished(job)
-    drop = store.drop_references
-
-    async def referred_to_meanwhile(connection: Any, segment: str) -> int:
-        dropped = await drop(connection, segment)
-        await rows_of(
-            database,
-            "INSERT INTO generation_documents"
-            " SELECT 1, %s, 1, NULL, NULL, NULL, %s, 0, 1, now() RETURNING 1",
-            b"late",
-            segment,
-        )
-        return dropped
-
-    monkeypatch.setattr(store, "drop_references", referred_to_meanwhile)
-    assert not await delete_segment(database, storage, ref.segment, drop_references=True)
-    assert len(await select_refs(database)) == 3
-    assert (await read_response(storage, ref)).status == 200
-
-
-async def test_what_a_merge_has_claimed_after_the_plan_stays(
-    database: Database, storage: Storage, job: ArchivedJob
-) -> None:
-    ref, *_ = await finished(job)
-    plan = await plan_prune(database, Policy(max_bytes=0, drop_references=True))
-    async with database.connection() as connection:
-        assert await merges.claim_segments(connection, [ref.segment], seconds=600) == 1
-    pruned = await prune(database, storage, plan.delete)
-    assert (len(pruned.deleted), len(pruned.spared)) == (0, 1)
-    assert (await read_response(storage, ref)).status == 200

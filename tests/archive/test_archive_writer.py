@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from archive_samples import body_of, no_register, packed, page, storage_of
 
+from archive.archive_samples import body_of, no_register, packed, page, storage_of
 from forager.archive.local import LocalStorage
 from forager.archive.reader import SegmentScan, read_response
 from forager.archive.record import ArchiveError, Codec, SegmentExists, StorageFull, compress

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from forager.cli import main
+from forager.cli.network import domains
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
@@ -171,3 +173,12 @@ def test_the_watchdog_stops_on_a_signal() -> None:
         wait_for_line(process, "watchdog started")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+@pytest.mark.usefixtures("capfd")
+def test_only_a_closed_standard_output_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_pipe(_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(domains, "list_alarms", break_pipe)
+    assert main.run(["domains", "alarms"]) == 1

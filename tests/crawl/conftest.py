@@ -21,6 +21,12 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """The delay of retries does not grow, so that a killed crawl resumes soon."""
+    return Settings(**(settings.model_dump() | {"retry_delay_max": 0.05}))
+
+
+@pytest.fixture
 def site() -> Iterator[Site]:
     site = Site()
     with site.served():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crawl.crawling import Crawled, Crawls
-from crawl.test_generations import (
+from crawl.refreshing import (
     HANGING,
     SOURCE,
     TWIN,
@@ -25,18 +25,11 @@ from forager.crawl import engine
 from forager.crawl.explain.explanation import Explanation, explain
 from forager.documents.diff import diff_generations
 from forager.jobs.lifecycle import Status
-from forager.settings import Settings
 from servers.site import Page, Site, html, tagged
 from support.waiting import eventually
 
 BROKEN = Page(b"no", "500 Oops")
 ONCE = {"retries": 0}
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """No waiting longer and longer after each kill."""
-    return Settings(**(settings.model_dump() | {"retry_delay_max": 0.05}))
 
 
 async def lines(crawls: Crawls, site: Site) -> dict[str, tuple[str, int]]:

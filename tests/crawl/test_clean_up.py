@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawl.crawling import Crawls
-from crawl.test_generations import SOURCE, crawl, generations, numbered, published, site_of
+from crawl.refreshing import SOURCE, crawl, generations, numbered, published, site_of
 from forager.crawl.clean_up import clean_up
 from forager.crawl.foreground import Foreground
 from forager.db.ids import new_id

@@ -86,12 +86,6 @@ def working(settings: Settings) -> Iterator[Worker]:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """No waiting longer and longer after each kill."""
-    return Settings(**(settings.model_dump() | {"retry_delay_max": 0.05}))
-
-
-@pytest.fixture
 def slow_site(site: Site, other: Site) -> Site:
     site.pages = truth(site, other).pages  # type: ignore[assignment]
     site.delay = SLOWNESS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import psycopg
@@ -11,10 +11,17 @@ import pytest
 from pydantic import SecretStr
 
 from forager.db import pool
-from forager.db.database import Database, SessionLimits, open_database, translated_errors
+from forager.db.database import (
+    Connection,
+    Database,
+    SessionLimits,
+    open_database,
+    translated_errors,
+)
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
 from forager.settings import Settings
 from support.flaky_line import FlakyLine
+from support.waiting import eventually
 
 
 async def backend(database: Database) -> int:
@@ -93,30 +100,46 @@ async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
         assert await run(unlimited, "SELECT 1") == [(1,)]
 
 
-async def test_the_session_of_a_cut_line_is_ended_and_its_locks_with_it(
-    database_url: str,
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
+    database: Database, database_url: str, is_cut: bool
 ) -> None:
     """The server has received half a batch, and no limit of its own ends its wait for the rest."""
-    limits = SessionLimits(lock_ms=5_000, idle_in_transaction_ms=500, answer_ms=1_000)
-    async with FlakyLine(database_url) as line, Database(line.url, limits=limits) as database:
-        await run(database, "CREATE TABLE locked ()")
+    await run(database, "CREATE TABLE locked ()")
+    locks = "SELECT 1 FROM pg_locks WHERE relation = 'locked'::regclass"
+    async with FlakyLine(database_url) as line, Database(line.url) as flaky:
+        with suppress(DatabaseUnavailable):
+            async with flaky.connection() as connection:
+                await connection.execute("BEGIN")
+                connection.pgconn.enter_pipeline_mode()
+                connection.pgconn.send_query_params(b"LOCK TABLE locked", None)
+                connection.pgconn.flush()
+                await eventually(lambda: run(database, locks))
+                line.silence()
+                await run(flaky, "SELECT 1")  # on another line, which works
+                with pool.cut_after(connection, 0):
+                    while is_cut:
+                        await asyncio.sleep(0.01)
+                        connection.pgconn.consume_input()
+                raise DatabaseUnavailable("left in the middle of a batch")
+        await run(flaky, "DROP TABLE locked")
+
+
+async def test_a_listener_on_a_silent_line_is_cut(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FlakyLine(database_url) as line:
+        database = Database(line.url).answering_within(0.1)
+        connect = database._connect
+
+        async def connect_in_vain() -> Connection:
+            connection = await connect()
+            line.silence()
+            return connection
+
+        monkeypatch.setattr(database, "_connect", connect_in_vain)
         with pytest.raises(DatabaseUnavailable):
-            await send_half_a_batch(database, line)
-        await run(database, "DROP TABLE locked")
-
-
-async def send_half_a_batch(database: Database, line: FlakyLine) -> None:
-    async with database.connection() as connection:
-        await connection.execute("BEGIN")
-        connection.pgconn.enter_pipeline_mode()
-        connection.pgconn.send_query_params(b"LOCK TABLE locked", None)
-        connection.pgconn.flush()
-        while not await run(database, "SELECT 1 FROM pg_locks WHERE relation = 'locked'::regclass"):
-            await asyncio.sleep(0.01)
-        line.silence()
-        while True:  # until the line is cut
-            await asyncio.sleep(0.01)
-            connection.pgconn.consume_input()
+            await anext(database.notifications("news"))
 
 
 async def test_the_server_ends_sessions_that_wait_too_long(database_url: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from forager.documents.search.semantic import Embedding
 from forager.documents.store import embeddings as store
 from forager.settings import Settings
 from search_corpus import Corpus
+from support.waiting import lock_waited_for
 
 PAGES: dict[str, Any] = {
     "/venv": [("Virtual environments", "An environment has its own set of installed modules.")],
@@ -133,6 +135,23 @@ async def test_documents_before_the_last_one_are_embedded_too_and_none_twice(
         await store.insert_vectors(connection, *zip(*vectors, strict=True))
         cursor = await connection.execute("SELECT count(*) FROM section_vectors")
         assert await cursor.fetchone() == (2,)
+
+
+async def test_workers_that_embed_for_the_first_time_together_keep_all_vectors(
+    database: Database, settings: Settings, model: TwoTopics
+) -> None:
+    await Corpus(database).publish("d.example", PAGES)
+    async with database.transaction() as connection:
+        await store.lock_vectors(connection)
+        waiting = asyncio.ensure_future(Embedding(database, settings).run_once())
+        await lock_waited_for(database)
+        # by another worker, which has embedded another document
+        await store.create_vectors(connection, model.name, 2)
+        await store.insert_vectors(connection, [(0, 0)], [[1.0, 0.1]])
+    assert await waiting == 2
+    async with database.connection() as connection:
+        cursor = await connection.execute("SELECT count(*) FROM section_vectors")
+        assert await cursor.fetchone() == (3,)
 
 
 async def test_many_vectors_are_indexed_without_a_time_limit(

@@ -7,6 +7,7 @@ from forager.extract.product.page import ProductPage, open_page
 from forager.extract.product.record import Product
 
 URL = "https://shop.example.co.uk/kettles/copper-kettle-48213"
+BUY = "<button class='buy'>Add to basket</button>"
 
 
 def page_of(html: str, url: str = URL) -> ProductPage:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import uvloop
 
+from fetch.budget_rows import Open
+from fetch.proxy_rows import LOCAL, OPTIONS
+from forager.db.database import Database
+from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client, ClientOptions
 from forager.fetch.connector import PoolSize
-from forager.fetch.guard import GuardPolicy
+from forager.fetch.proxies.probe import ProxyProber
+from forager.fetch.proxies.service import Proxies, ProxyPool
 from forager.fetch.response import Limits
+from forager.secrets import Vault
+from forager.settings import Settings
 from servers.hostile import HostileServer
 
 
@@ -23,7 +33,6 @@ def pytest_asyncio_loop_factories(
 
 
 QUICK = Limits(connect=5, read=5, total=10, body=1024 * 1024)
-LOCAL = GuardPolicy(allow_private=True)
 
 
 @pytest.fixture
@@ -39,3 +48,41 @@ async def client() -> AsyncIterator[Client]:
     )
     async with Client(options) as running:
         yield running
+
+
+@pytest.fixture
+async def open_budgets(database: Database) -> AsyncIterator[Open]:
+    async with AsyncExitStack() as stack:
+
+        async def open_one(*, delay: float | None = 0.0, concurrency: int | None = None) -> Budgets:
+            return await stack.enter_async_context(
+                Budgets(database, holder=uuid4(), delay=delay, concurrency=concurrency)
+            )
+
+        yield open_one
+
+
+@pytest.fixture
+def no_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures of a proxy count at once, instead of once per period."""
+    monkeypatch.setattr("forager.fetch.proxies.service.QUIET_SECONDS", 0.0)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Vault:
+    return Vault(Settings(home=tmp_path / "home"))
+
+
+@pytest.fixture
+def proxies(database: Database, vault: Vault) -> Proxies:
+    return Proxies(database, vault)
+
+
+@pytest.fixture
+def pool(database: Database, vault: Vault, no_quiet_time: None) -> ProxyPool:
+    return ProxyPool(database, vault, LOCAL)
+
+
+@pytest.fixture
+def prober(database: Database, vault: Vault) -> ProxyProber:
+    return ProxyProber(database, vault, OPTIONS)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
+from fetch.proxy_rows import LOCAL, OPTIONS
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.errors import InvalidInput, NotFound, Retry
 from forager.fetch.budgets.budget import Budgets
-from forager.fetch.client import Client, ClientOptions
+from forager.fetch.client import Client
 from forager.fetch.domains.service import DomainChanges, Domains
-from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.costs import CostLine, UsageLog, report_costs
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.record import ProxySpec, parse_cost
@@ -24,22 +23,8 @@ from forager.fetch.proxies.store.usage import delete_old_usage
 from forager.fetch.response import Request
 from forager.fetch.sender import Sender
 from forager.secrets import Vault
-from forager.settings import Settings
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy
-
-LOCAL = GuardPolicy(allow_private=True)
-OPTIONS = ClientOptions(user_agent="ForagerTest/1.0", guard=LOCAL)
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(Settings(home=tmp_path / "home"))
-
-
-@pytest.fixture
-def proxies(database: Database, vault: Vault) -> Proxies:
-    return Proxies(database, vault)
 
 
 @pytest.fixture

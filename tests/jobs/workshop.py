@@ -19,10 +19,11 @@ import misbehaving
 import psutil
 
 from forager.db.database import Database
-from forager.jobs.job import Job, NewJob
+from forager.jobs.job import Job, NewJob, Recovered
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
+from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
 from support.waiting import LIMIT, eventually
 
@@ -114,6 +115,14 @@ async def open_shop(url: str, settings: Settings, **changes: object) -> AsyncIte
         )
         with patch.dict(os.environ, PYTHONPATH=path):
             yield shop
+
+
+async def two_looks(shop: Shop) -> list[Recovered]:
+    """What a watchdog does when a long time has passed since the last heartbeats."""
+    await shop.sql("UPDATE crawl_jobs SET last_heartbeat = now() - interval '1 hour'")
+    watchdog = Watchdog(shop.database, shop.settings)
+    assert await watchdog.run_once() == []
+    return await watchdog.run_once()
 
 
 @asynccontextmanager

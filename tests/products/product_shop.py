@@ -15,6 +15,13 @@ from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
 
 HOST = "shop.example"
+HISTORY = """
+    SELECT price, list_price, currency, availability FROM price_history ORDER BY recorded_at, id
+"""
+EVENTS = "SELECT kind, payload FROM catalog_events ORDER BY id"
+MOMENTS = (
+    "SELECT created_at, updated_at, last_seen_at, price_changed_at, content_hash FROM products"
+)
 LAMP = Product(
     name="Brass Desk Lamp",
     description="A heavy lamp of brass for reading at night.",

@@ -18,11 +18,6 @@ from products.test_writer import Cancelled, write_and_cancel
 GONE = Availability.OUT_OF_STOCK
 
 
-@pytest.fixture
-async def shop(database: Database, settings: Settings) -> Shop:
-    return await Shop(database, settings).open()
-
-
 async def rule(shop: Shop, kind: str, **terms: Any) -> int:
     return (await add_alert(shop.database, NewAlert(AlertKind(kind), **terms))).id
 

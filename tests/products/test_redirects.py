@@ -9,13 +9,7 @@ import pytest
 from forager.db.database import Database
 from forager.products.alerts import AlertKind, NewAlert, add_alert
 from forager.products.service import show_product
-from forager.settings import Settings
 from products.product_shop import Shop, lamp
-
-
-@pytest.fixture
-async def shop(database: Database, settings: Settings) -> Shop:
-    return await Shop(database, settings).open()
 
 
 async def urls(shop: Shop) -> list[str]:

@@ -1,46 +1,20 @@
-"""The writer of products: what a visit changes in every table, and what it leaves alone."""
+"""The writer of products: what a visit changes in every table."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from forager.db.database import Database
-from forager.extract.product.page import open_page
-from forager.extract.product.record import (
-    Availability,
-    Evidence,
-    Product,
-    ProductImage,
-    Variant,
-)
-from forager.parsers.registry import parse_product
-from forager.products.content import ProductContent
-from forager.products.service import show_product
+from forager.extract.product.record import Availability, Evidence, Product, ProductImage
 from forager.products.writer import ReadPage, touch_unchanged, write_pages
 from forager.settings import Settings
-from products.product_shop import LAMP, Shop, lamp
-
-HISTORY = """
-    SELECT price, list_price, currency, availability FROM price_history ORDER BY recorded_at, id
-"""
-EVENTS = "SELECT kind, payload FROM catalog_events ORDER BY id"
-MOMENTS = (
-    "SELECT created_at, updated_at, last_seen_at, price_changed_at, content_hash FROM products"
-)
-
-
-@pytest.fixture
-async def shop(database: Database, settings: Settings) -> Shop:
-    return await Shop(database, settings).open()
+from products.product_shop import EVENTS, HISTORY, LAMP, MOMENTS, Shop, lamp
 
 
 async def test_a_first_visit_makes_a_product(shop: Shop) -> None:
@@ -108,62 +82,6 @@ async def test_a_changed_price_is_told_everywhere(shop: Shop) -> None:
     }  # fmt: skip
 
 
-def page_with(price: str, *, shown: str = "") -> Product:
-    """What is read of a page whose data say this price; `shown` is what people see."""
-    data = orjson.dumps(
-        {
-            "@context": "https://schema.org",
-            "@type": "Product",
-            "name": "Brass Desk Lamp",
-            "sku": "BL-100",
-            "offers": {"@type": "Offer", "price": price, "priceCurrency": "EUR"},
-        }
-    ).decode()
-    body = f"<script type='application/ld+json'>{data}</script><h1>Brass Desk Lamp</h1>{shown}"
-    page = open_page(body.encode(), "https://shop.example/lamp", "text/html")
-    return parse_product(page).product
-
-
-@pytest.mark.parametrize("price", ["10000000000", "99999999999.99", "1e20", "1" * 25])
-async def test_an_amount_that_no_column_holds_is_kept_and_marked(shop: Shop, price: str) -> None:
-    await shop.visit("lamp", page_with("49.90"))
-    written = await shop.visit("lamp", page_with(price))
-    assert (written.outcome, written.price_changed) == ("suspect", False)
-    [said] = await shop.rows("SELECT fields->>'price' FROM extractions ORDER BY id DESC LIMIT 1")
-    assert Decimal(said[0]) == Decimal(price)
-    assert written.product_id is not None
-    shown = (await show_product(shop.database, str(written.product_id))).product
-    [problem] = shown.problems
-    assert (problem["field"], problem["rule"]) == ("price", "size")
-    # the one that was known stays, in the history as well
-    assert shown.price == Decimal("49.9")
-    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
-    back = await shop.visit("lamp", page_with("45"))
-    assert (back.outcome, back.price_changed) == ("ok", True)
-
-
-async def test_a_first_price_that_no_column_holds_is_marked(shop: Shop) -> None:
-    written = await shop.visit("lamp", page_with("99999999999.99"))
-    assert (written.outcome, [p.rule for p in written.problems]) == ("suspect", ["size"])
-    assert [row[0] for row in await shop.rows(HISTORY)] == [None]
-    assert [kind for kind, _ in await shop.rows(EVENTS)] == ["product.added"]
-
-
-async def test_what_people_see_counts_before_an_amount_that_cannot_be(shop: Shop) -> None:
-    seen = "<p class='price'>€ 49.90</p><button>Add to cart</button>"
-    written = await shop.visit("lamp", page_with("4006381333931", shown=seen))
-    assert (written.outcome, written.problems) == ("ok", ())
-    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
-
-
-async def test_prices_of_variants_that_cannot_be_are_marked(shop: Shop) -> None:
-    costly = Variant(name="large", price=Decimal("1e12"), currency="EUR")
-    written = await shop.visit("lamp", replace(LAMP, variants=(costly,)))
-    [problem] = written.problems
-    assert (problem.field, problem.rule, problem.severity) == ("variants", "size", "warning")
-    assert "1000000000000" in problem.message.replace("E+12", "000000000000")
-
-
 async def test_every_part_of_the_offer_has_its_history(shop: Shop) -> None:
     await shop.visit("lamp", lamp())
     changed = await shop.visit("lamp", lamp(list_price=Decimal(60)))
@@ -203,36 +121,6 @@ async def test_evidence_and_images_are_not_content(shop: Shop) -> None:
     row = await shop.row("SELECT evidence->'price'->>'origin', parser_version FROM products")
     assert row == ("dom:price", "2")
     assert await shop.rows("SELECT image_url FROM images") == [(image.url,)]
-
-
-async def test_an_implausible_price_waits_until_it_is_seen_again(shop: Shop) -> None:
-    await shop.visit("lamp", lamp())
-    held = await shop.visit("lamp", lamp("4990"))
-    assert (held.outcome, held.price_changed, held.content_changed) == ("suspect", False, False)
-    [problem] = held.problems
-    assert (problem.field, problem.rule) == ("price", "step")
-    price, problems = await shop.row("SELECT price, problems FROM products")
-    assert (price, problems[0]["rule"]) == (Decimal("49.9"), "step")
-    assert len(await shop.rows(HISTORY)) == len(await shop.rows(EVENTS)) == 1
-
-    confirmed = await shop.visit("lamp", lamp("4990"))
-    assert (confirmed.outcome, confirmed.price_changed, confirmed.problems) == ("ok", True, ())
-    assert await shop.row("SELECT price, problems FROM products") == (Decimal(4990), [])
-    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9"), Decimal(4990)]
-    assert await shop.rows("SELECT outcome, fields->>'price' FROM extractions ORDER BY id") == [
-        ("ok", "49.90"), ("suspect", "4990"), ("ok", "4990")
-    ]  # fmt: skip
-
-
-async def test_a_doubt_passes_when_the_price_comes_back(shop: Shop) -> None:
-    await shop.visit("lamp", lamp())
-    before = await shop.row(MOMENTS)
-    await shop.visit("lamp", lamp("0.02"))
-    written = await shop.visit("lamp", lamp())
-    assert written.outcome == "ok"
-    assert await shop.row("SELECT problems FROM products") == ([],)
-    assert (await shop.row(MOMENTS))[1] == before[1]
-    assert len(await shop.rows(HISTORY)) == 1
 
 
 async def test_other_content_of_a_suspect_visit_is_taken(shop: Shop) -> None:
@@ -356,140 +244,3 @@ async def test_nothing_is_written_when_the_transaction_fails(shop: Shop) -> None
         await write_and_cancel(shop, page)
     assert await shop.rows("SELECT id FROM products") == []
     assert await shop.rows("SELECT id FROM catalog_events") == []
-
-
-# --- hostile values ---------------------------------------------------------------------------
-
-HOSTILE = [
-    "'; DROP TABLE products; --",
-    "<script>alert(1)</script>",
-    "a\0b",
-    "lone \ud800 surrogate \udfff",
-    "x" * 3_000_000,
-    "wort " * 400_000,
-    "\u202e‮ \x1b[31m \x07",
-    "%s %(name)s {} \\ \\N \\x00",
-    "🛋️" * 1000,
-]
-
-
-async def test_hostile_text_in_every_field(shop: Shop) -> None:
-    for number, value in enumerate(HOSTILE):
-        await visit_with(shop, f"page{number}", value)
-    for name, length in (("product_name", 512), ("brand", 255), ("category", 255), ("sku", 100)):
-        for (kept,) in await shop.rows(f"SELECT {name} FROM products"):
-            assert kept is None or len(kept) <= length
-    assert len(await shop.rows("SELECT id FROM extractions")) == 2 * len(HOSTILE)
-
-
-async def test_what_a_terminal_would_obey_is_not_kept(shop: Shop) -> None:
-    obeyed = "Red\x1b[31m\x9b1m\x7f Lamp"
-    product = replace(
-        LAMP,
-        name=obeyed,
-        description=f"{obeyed}\nfor desks",
-        brand=obeyed,
-        sku=obeyed,
-        category=(obeyed,),
-    )
-    await shop.visit("lamp", product)
-    kept = "Red [31m 1m Lamp"
-    row = await shop.row("SELECT product_name, brand, sku, category, description FROM products")
-    assert row == (kept, kept, kept, kept, "Red [31m 1m  Lamp\nfor desks")
-    [(_, payload)] = await shop.rows(EVENTS)
-    assert payload["name"] == kept
-    written = await shop.visit("nothing", replace(LAMP, name="\x1b\x07"))
-    assert written.outcome == "incomplete"
-
-
-async def visit_with(shop: Shop, page: str, value: str) -> None:
-    product = replace(
-        LAMP,
-        name=value,
-        description=value,
-        brand=value,
-        sku=value,
-        category=(value, "Lamps", value),
-        images=(ProductImage(value, value), ProductImage(f"https://x.example/{value[:50]}", value)),
-        variants=(Variant(sku=value, name=value, url=value, gtin=value, currency=value),) * 600,
-        evidence={"name": Evidence(0.5, value), value[:40]: Evidence(float("nan"), value)},
-        gtin=value,
-        currency=value,
-    )
-    written = await shop.visit(
-        page, product, final_url=value, parser=value, version=value, language=value
-    )
-    assert written.outcome in ("ok", "suspect", "incomplete")
-    await shop.visit(page, replace(product, price=Decimal(60), review_count=99))
-
-
-ABSURD = (Decimal("1e999999"), Decimal("1e-999999"), Decimal("NaN"), Decimal("-Infinity"))
-
-
-async def test_hostile_numbers(shop: Shop) -> None:
-    await shop.visit("lamp", lamp())
-    for value in ABSURD:
-        product = replace(
-            LAMP, price=value, list_price=value, rating=value, variants=(Variant(price=value),)
-        )
-        written = await shop.visit("lamp", replace(product, review_count=10**400))
-        assert written.product_id is not None
-        assert await shop.row("SELECT price FROM products") == (Decimal("49.9"),)
-
-
-# --- what is written is what is read -----------------------------------------------------------
-
-words = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=60)
-amounts = st.none() | st.decimals(min_value="2", max_value="9000", places=2)
-products = st.builds(
-    Product,
-    name=words.map(lambda name: f"Lamp {name}"),
-    description=st.none() | words,
-    price=amounts,
-    currency=st.sampled_from([None, "EUR", "JPY"]),
-    availability=st.none() | st.sampled_from(Availability),
-    rating=st.none() | st.decimals(min_value=0, max_value=5, places=2),
-    review_count=st.none() | st.integers(0, 2**63 - 1),
-    brand=st.none() | words,
-    category=st.lists(words, max_size=4).map(tuple),
-    sku=st.none() | words,
-    variants=st.lists(st.builds(Variant, name=words, price=amounts), max_size=3).map(tuple),
-    confidence=st.just(0.9),
-)
-
-
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(product=products)
-async def test_what_is_written_is_read(shop: Shop, product: Product) -> None:
-    name = f"p{len(shop._tasks)}"
-    first = await shop.visit(name, product)
-    again = await shop.visit(name, product)
-    assert first.is_new
-    assert (again.is_new, again.content_changed) == (False, False)
-    row = await shop.row(
-        """
-        SELECT product_name, description, price, availability, rating, review_count, brand, sku,
-               jsonb_array_length(variants)
-          FROM products WHERE id = %s
-        """,
-        first.product_id,
-    )
-    assert row == (
-        _line(product.name), (product.description or "").strip() or None, product.price,
-        product.availability, product.rating, product.review_count, _line(product.brand),
-        _line(product.sku), len(product.variants),
-    )  # fmt: skip
-
-
-def _line(value: str | None) -> str | None:
-    return " ".join((value or "").split()) or None
-
-
-def test_every_field_of_a_product_is_content_or_left_out_on_purpose() -> None:
-    kept = {field.name for field in fields(ProductContent)} | {"name"}
-    left_out = {field.name for field in fields(Product)} - kept
-    # identifiers of the shop are kept in the metadata
-    identifiers = {"mpn", "product_id", "variant_id"}
-    assert left_out == {"images", "evidence", "confidence", *identifiers}

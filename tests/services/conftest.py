@@ -5,13 +5,18 @@ A server that cannot be had or started fails the test: nothing is skipped here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from forager.db.database import Database
+from forager.documents.search.indexing import INDEXED_SECTIONS
+from forager.index import client, engine
+from search_corpus import Corpus
+from services.search_index import WAIT_LIMIT, Searched, searched
 from services.servers.clickhouse import ClickHouseServer
 from services.servers.minio import MinIO
 from services.servers.opensearch import OpenSearch
@@ -70,3 +75,32 @@ def pgbouncer(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """In front of the PostgreSQL of the tests."""
     with running(PgBouncer(tmp_path_factory.mktemp("pgbouncer"), postgres)) as pool:
         yield pool
+
+
+@pytest.fixture
+def corpus(database: Database) -> Corpus:
+    return Corpus(database)
+
+
+@pytest.fixture
+def longer_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search engine may take long to answer on a busy machine."""
+    monkeypatch.setattr(engine, "ANSWER_LIMIT", WAIT_LIMIT)
+    monkeypatch.setattr(client, "CONNECT_LIMIT", WAIT_LIMIT)
+
+
+@pytest.fixture
+async def index(
+    opensearch: OpenSearch, database: Database, longer_limits: None
+) -> AsyncIterator[Searched]:
+    async with searched(opensearch, database, INDEXED_SECTIONS) as index:
+        yield index
+
+
+@pytest.fixture
+async def empty(
+    opensearch: OpenSearch, database: Database, longer_limits: None
+) -> AsyncIterator[Searched]:
+    """An engine that is not in use yet."""
+    async with searched(opensearch, database) as index:
+        yield index

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from pydantic import SecretStr
 
 from forager.db.database import Database
+from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
-from forager.index import client, engine
 from forager.index.client import EngineClient
 from forager.index.engine import Engine
 from forager.index.feeder import Feeder
@@ -21,17 +23,25 @@ from forager.index.kind import Kind
 from forager.index.reindex import Reindexed, Reindexer
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.settings import Search, Settings
+from search_corpus import Page
 from services.servers.opensearch import OpenSearch
+from support.waiting import eventually
 
 KINDS = (INDEXED_SECTIONS, INDEXED_PRODUCTS)
 # less than PostgreSQL lets a transaction wait, and enough for a machine that is very busy
 WAIT_LIMIT = 9.0
-
-
-@pytest.fixture(autouse=True)
-def longer_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "ANSWER_LIMIT", WAIT_LIMIT)
-    monkeypatch.setattr(client, "CONNECT_LIMIT", WAIT_LIMIT)
+LIMIT = 120.0
+# a reindex that takes its time, so that it can be killed
+SLOWLY = """
+from forager.index import reindex
+reindex.ROWS = 5
+import time
+from forager.index.writing import IndexWriter
+serialize = IndexWriter._serialize
+IndexWriter._serialize = lambda *a: (time.sleep(1.5), serialize(*a))[1]
+from forager.__main__ import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +112,48 @@ async def searched(
         yield index
         await own.request("DELETE", f"{prefix}-*")
         await own.request("DELETE", f"_index_template/{prefix}-*")
+
+
+async def look(index: Searched, words: str, **more: Any) -> SearchPage:
+    return await search(index.database, SearchRequest(query=words, **more), index.engine)
+
+
+def sections_in(page: SearchPage) -> int:
+    """How many sections were found, over all pages."""
+    return sum(1 + hit.more_sections for hit in page.items)
+
+
+def pages(first: int, last: int, sections: int = 4) -> dict[str, Page]:
+    return {
+        f"/{number}": Page(
+            [(f"part {part} of {number}", f"needle {number} {part}") for part in range(sections)]
+        )
+        for number in range(first, last)
+    }
+
+
+async def all_sent(index: Searched) -> None:
+    async def nothing_waits() -> bool:
+        return await index.unsent() == 0
+
+    await eventually(nothing_waits, LIMIT)
+
+
+async def reindex_process(
+    index: Searched, settings: Settings, *, slowly: bool = False
+) -> asyncio.subprocess.Process:
+    assert settings.database_url is not None
+    environment = os.environ | {
+        "FORAGER_DATABASE_URL": settings.database_url.get_secret_value(),
+        "FORAGER_SEARCH": "opensearch",
+        "FORAGER_OPENSEARCH_URL": index.url,
+        "FORAGER_OPENSEARCH_PREFIX": index.prefix,
+    }
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *(["-c", SLOWLY] if slowly else ["-m", "forager"]),
+        *("search", "reindex", "--json"),
+        env=environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )

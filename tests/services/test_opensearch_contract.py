@@ -13,34 +13,20 @@ from typing import Any
 import pytest
 
 from documents.test_search import *  # noqa: F403
+from documents.test_search_generations import *  # noqa: F403
+from documents.test_search_odd_queries import *  # noqa: F403
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, search
 from forager.documents.search.indexing import INDEXED_SECTIONS
 from forager.products.indexing import INDEXED_PRODUCTS
 from forager.products.search import search_products
-from products import test_reads as products
-from products.test_reads import (
-    shop,
-    test_every_language_is_searched_by_its_own_rules,
-    test_nothing_that_is_typed_is_an_error,
-    test_search_by_numbers,
-    test_search_finds_what_changed,
-    test_search_goes_on_where_it_ended,
-    test_search_ranks_names_over_descriptions,
-)
-from services.search_index import Searched, longer_limits, searched
+from products import test_product_search as products
+from products.conftest import shop
+from products.test_product_search import *  # noqa: F403
+from services.search_index import Searched, searched
 from services.servers.opensearch import OpenSearch
 
-__all__ = [
-    "longer_limits",
-    "shop",
-    "test_every_language_is_searched_by_its_own_rules",
-    "test_nothing_that_is_typed_is_an_error",
-    "test_search_by_numbers",
-    "test_search_finds_what_changed",
-    "test_search_goes_on_where_it_ended",
-    "test_search_ranks_names_over_descriptions",
-]
+__all__ = ["shop"]
 
 # whether the engine has received every document, or none: no answer may depend on it
 pytestmark = pytest.mark.parametrize("fed", [True, False], ids=["fed", "unfed"])
@@ -49,7 +35,10 @@ PUBLISHED = "SELECT max(published_at) FROM generations"
 
 @pytest.fixture
 async def index(
-    opensearch: OpenSearch, database: Database, request: pytest.FixtureRequest
+    opensearch: OpenSearch,
+    database: Database,
+    longer_limits: None,
+    request: pytest.FixtureRequest,
 ) -> AsyncIterator[Searched]:
     of_products = request.function.__module__ == products.__name__
     kind = INDEXED_PRODUCTS if of_products else INDEXED_SECTIONS

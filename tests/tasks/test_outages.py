@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from forager.db.ids import new_id
-from forager.errors import ErrorKind, NotFound
+from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.extract.product.record import Product
 from forager.parsers.pattern import GENERIC_VERSION
 from forager.products.service import list_products
@@ -231,6 +231,36 @@ async def test_a_decision_does_not_shorten_what_the_host_asked_for(market: Marke
     assert blocked == [(True,)]
 
 
+async def test_alarms_are_found_by_the_hosts_that_their_domains_cover(market: Market) -> None:
+    await market.visit(await market.open(12))
+    database = market.tasks.database
+    for name, asked in (("shop.example", "www.shop.example"), ("www.shop.example", "shop.example")):
+        await market.tasks.sql("UPDATE domains SET domain_name = %s", name)
+        await market.tasks.sql("UPDATE domain_health SET alarm = 'gone', alarm_at = now()")
+        await decide_alarm(database, asked, Decision.DISCARD)
+        assert await list_alarms(database) == []
+
+
+async def test_a_decision_is_about_one_alarm(market: Market) -> None:
+    await market.visit(await market.open(12))
+    await market.tasks.sql("UPDATE domains SET domain_name = 'a.shop.example'")
+    await market.tasks.sql(
+        """
+        WITH added AS (
+            INSERT INTO domains (domain_name, base_url)
+            VALUES ('b.shop.example', 'https://b.shop.example/') RETURNING id
+        )
+        INSERT INTO domain_health (domain_id, alarm, alarm_at) SELECT id, 'gone', now() FROM added
+        """
+    )
+    with pytest.raises(InvalidInput, match=r"a\.shop\.example"):
+        await decide_alarm(market.tasks.database, "shop.example", Decision.ACCEPT)
+    assert len(await list_alarms(market.tasks.database)) == 2
+    await decide_alarm(market.tasks.database, "b.shop.example", Decision.ACCEPT)
+    [left] = await list_alarms(market.tasks.database)
+    assert left.domain == "a.shop.example"
+
+
 @pytest.mark.parametrize("decision", Decision)
 async def test_held_results_are_accepted_or_discarded(market: Market, decision: Decision) -> None:
     ids = await market.open(12)
@@ -248,6 +278,15 @@ async def test_held_results_are_accepted_or_discarded(market: Market, decision: 
         assert (found, due) == ({"in_stock"}, [(12,)])
     with pytest.raises(NotFound):
         await decide_alarm(market.tasks.database, market.shop.host, decision)
+
+
+async def test_attempts_without_a_response_do_not_wait_for_their_domain(market: Market) -> None:
+    """Those of dead workers are settled in no order of domains, and could wait in a circle."""
+    [known, dead] = await market.open(2)
+    await market.visit([known])
+    async with market.tasks.database.transaction() as connection:
+        await connection.execute("SELECT FROM domain_health FOR UPDATE")
+        assert await market.visit([dead], None, ErrorKind.INTERNAL) == [Outcome.MISSED]
 
 
 async def test_challenges_pause_the_domain_and_spend_nothing(market: Market) -> None:

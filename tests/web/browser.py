@@ -18,6 +18,7 @@ from playwright.async_api import (
     Page,
     Playwright,
     async_playwright,
+    expect,
 )
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -101,6 +102,7 @@ async def open_tab(
 ) -> tuple[Tab, BrowserContext]:
     context = await browser.new_context(viewport={"width": width, "height": 900}, **how)
     context.set_default_timeout(LIMIT)
+    expect.set_options(timeout=LIMIT)
     page = await context.new_page()
     tab = Tab(address, page)
 

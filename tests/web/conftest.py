@@ -18,6 +18,7 @@ from forager.settings import Settings
 from forager.web.app import dashboard
 from support.api_server import api_server
 from web.browser import Tab, open_browser, open_tab
+from web.catalog_rows import Catalogue, fill
 from web.visitor import Visitor
 
 
@@ -72,3 +73,8 @@ async def worker(database: Database, web_settings: Settings) -> AsyncIterator[Su
 @pytest.fixture
 def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
     return Crawls(database, queue, settings)
+
+
+@pytest.fixture
+async def catalogue(database: Database, web_settings: Settings) -> Catalogue:
+    return await fill(database, web_settings)

@@ -15,7 +15,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
-from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
+from web.browser import PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -30,11 +30,6 @@ window.EventSource = class extends EventSource {
   }
 };
 """
-
-
-@pytest.fixture(autouse=True)
-def longer_limits() -> None:
-    expect.set_options(timeout=LIMIT)
 
 
 async def test_a_person_signs_in_and_out(tab: Tab, admin_key: str) -> None:

@@ -14,7 +14,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from forager.web.app import dashboard
-from web.browser import LIMIT, Tab, open_browser, open_tab
+from web.browser import Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -25,11 +25,6 @@ SELECT = """id => {
     getSelection().removeAllRanges();
     getSelection().addRange(range);
 }"""
-
-
-@pytest.fixture(autouse=True)
-def longer_limits() -> None:
-    expect.set_options(timeout=LIMIT)
 
 
 async def put_failures(database: Database, job_id: UUID, first: int, second: int) -> None:

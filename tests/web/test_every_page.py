@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from fastapi.routing import APIRoute
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser
 
 from crawl.crawling import Crawls
 from demo_catalogue import LAMPS, fill_catalogue
@@ -25,7 +25,7 @@ from forager.web.app import ROUTERS
 from forager.web.navigation import PATHS
 from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
 from servers.site import Page, Site, html, text
-from web.browser import LIMIT, PHONE, Tab, open_browser, open_tab
+from web.browser import PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -71,7 +71,6 @@ def web_settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    expect.set_options(timeout=LIMIT)
     async with open_browser() as opened:
         yield opened
 

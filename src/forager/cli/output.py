@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,6 +116,13 @@ def write(data: bytes) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()
+
+
+def reader_has_left() -> bool:
+    """Whether standard output is a pipe that nobody reads any more."""
+    stdout = select.poll()
+    stdout.register(sys.stdout.fileno(), 0)
+    return bool(stdout.poll(0))
 
 
 def silence_stdout() -> None:

@@ -20,6 +20,7 @@ from forager.cli.output import (
     Listing,
     Steps,
     note,
+    reader_has_left,
     say,
     show_json,
     show_list,
@@ -174,6 +175,8 @@ def _command(
         try:
             answer = with_services(context, lambda here: ask(here, **given), as_json=as_json)
         except BrokenPipeError:
+            if not reader_has_left():
+                raise
             return silence_stdout()
         return print_answer(context, answer)
 

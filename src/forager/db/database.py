@@ -173,13 +173,15 @@ class Database:
         """Yields when it starts to listen, and at every notification; ends when the line does."""
         with translated_errors():
             async with await self._connect() as connection:
-                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                limit = self._limits.answer_ms / 1000
+                with cut_after(connection, limit):
+                    await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 yield
                 while True:
                     async for _ in connection.notifies(timeout=SILENCE_LIMIT):
                         yield
                     # a half-open line is as quiet as an idle one
-                    with cut_after(connection, self._limits.answer_ms / 1000):
+                    with cut_after(connection, limit):
                         await connection.execute("")
 
     async def _connect(self) -> Connection:

@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Self
+from typing import Any, LiteralString, NamedTuple, Self
 
 import psycopg
 from psycopg import AsyncConnection, AsyncTransaction, sql
@@ -28,12 +28,20 @@ CHECK_LIMIT = 3.0
 TURN_LIMIT = 30.0
 
 
+class Session(NamedTuple):
+    """A connection, and what identifies it on the server."""
+
+    connection: Connection
+    process_id: int
+    opened_at: float
+
+
 class Pool:
     """Up to `size` connections; `connect` makes one.
 
-    With `owns_sessions`, a connection is a session of the server, and the session of one that was
-    cut is ended by the next: with half a batch received the server waits for the rest without a
-    time limit, and holds its locks.
+    With `owns_sessions`, a connection is a session of the server, and the session of one that broke
+    is ended by the next user of the pool: with half a batch received, the server waits for the rest
+    without a time limit, and holds its locks.
     """
 
     def __init__(
@@ -43,27 +51,27 @@ class Pool:
         self._size = size
         self._owns_sessions = owns_sessions
         self._turns = asyncio.Semaphore(size)
-        self._idle: list[tuple[float, Connection]] = []
-        self._cut_at: dict[int, float] = {}  # by the process id of the session
+        self._idle: list[tuple[float, Session]] = []
+        self._broken: list[Session] = []
 
     @asynccontextmanager
     async def connection(self, limit: float) -> AsyncIterator[Connection]:
         """A dedicated connection; it is closed after `limit` seconds without a response."""
         await self._wait_for_turn()
         try:
-            connection = await self._living()
+            session = await self._living()
             try:
-                with cut_after(connection, limit, self._note_cut):
-                    yield connection
+                with cut_after(session.connection, limit):
+                    yield session.connection
             finally:
-                await self._take_back(connection)
+                await self._take_back(session)
         finally:
             self._turns.release()
 
     async def close(self) -> None:
         """Close what is idle. What is in use is closed by its user's end."""
         while self._idle:
-            await self._idle.pop()[1].close()
+            await self._idle.pop()[1].connection.close()
 
     async def _wait_for_turn(self) -> None:
         try:
@@ -75,86 +83,89 @@ class Pool:
                 f"all {self._size} connections were in use for {TURN_LIMIT:g} s"
             ) from None
 
-    async def _living(self) -> Connection:
-        if self._idle:
-            since, connection = self._idle.pop()
-            if time.monotonic() - since < IDLE_TRUST or await self._answers(connection):
-                return connection
-            await self.close()  # they died together: the server restarted, or the line is gone
-        connection = await self._connect()
-        if self._cut_at:
-            await self._end_cut_sessions(connection)
-        return connection
+    async def _living(self) -> Session:
+        session = await self._living_idle()
+        if session is None:
+            connection = await self._connect()
+            session = Session(connection, connection.info.backend_pid, time.monotonic())
+        if self._broken:
+            await self._end_broken(session)
+        return session
 
-    async def _answers(self, connection: Connection) -> bool:
-        try:
-            with cut_after(connection, CHECK_LIMIT, self._note_cut):
-                await connection.execute("")
-        except psycopg.Error:
-            await connection.close()
-            return False
-        except BaseException:
-            await connection.close()
-            raise
-        return True
+    async def _living_idle(self) -> Session | None:
+        if not self._idle:
+            return None
+        since, session = self._idle.pop()
+        if time.monotonic() - since >= IDLE_TRUST:
+            try:
+                await self._check(session, "")
+            except psycopg.Error:
+                await self.close()  # they died together: the server restarted, or the line is gone
+                return None
+        return session
 
-    def _note_cut(self, session: int) -> None:
-        if self._owns_sessions:
-            self._cut_at[session] = time.monotonic()
-
-    async def _end_cut_sessions(self, connection: Connection) -> None:
-        cut_at, self._cut_at = self._cut_at, {}
+    async def _end_broken(self, session: Session) -> None:
+        broken, self._broken = self._broken, []
         now = time.monotonic()
         try:
-            with cut_after(connection, CHECK_LIMIT, self._note_cut):
-                # a later session may have the same process id
-                await connection.execute(
-                    """
-                    SELECT pg_terminate_backend(s.pid)
-                      FROM pg_stat_activity s
-                      JOIN unnest(%s::int[], %s::float[]) AS cut (pid, seconds_ago) USING (pid)
-                     WHERE s.usename = current_user
-                       AND s.backend_start < clock_timestamp() - seconds_ago * interval '1 s'
-                    """,
-                    [list(cut_at), [now - at for at in cut_at.values()]],
-                )
+            # a later session may have the same process id
+            await self._check(
+                session,
+                """
+                SELECT pg_terminate_backend(s.pid)
+                  FROM pg_stat_activity s
+                  JOIN unnest(%s::int[], %s::float[]) AS broken (pid, age) USING (pid)
+                 WHERE s.usename = current_user
+                   AND s.backend_start < clock_timestamp() - age * interval '1 s'
+                """,
+                [each.process_id for each in broken],
+                [now - each.opened_at for each in broken],
+            )
         except BaseException:
-            self._cut_at = cut_at | self._cut_at
-            await connection.close()
+            self._broken += broken
             raise
 
-    async def _take_back(self, connection: Connection) -> None:
-        if connection.closed:
+    async def _check(self, session: Session, statement: LiteralString, *values: object) -> None:
+        """Run a short statement; the connection is dropped if it fails."""
+        try:
+            with cut_after(session.connection, CHECK_LIMIT):
+                await session.connection.execute(statement, values or None)
+        except BaseException:
+            await self._drop(session)
+            raise
+
+    async def _take_back(self, session: Session) -> None:
+        if session.connection.info.transaction_status is TransactionStatus.IDLE:
+            self._idle.append((time.monotonic(), session))
+            return
+        if session.connection.closed:
             await self.close()
-        elif connection.info.transaction_status is TransactionStatus.IDLE:
-            self._idle.append((time.monotonic(), connection))
-        else:
-            await connection.close()
+        await self._drop(session)
+
+    async def _drop(self, session: Session) -> None:
+        await session.connection.close()
+        if self._owns_sessions:
+            self._broken.append(session)
 
 
 @contextmanager
-def cut_after(
-    connection: Connection, seconds: float, note: Callable[[int], None] | None = None
-) -> Iterator[None]:
+def cut_after(connection: Connection, seconds: float) -> Iterator[None]:
     """Cut the line if the block takes longer: a half-open connection never answers.
 
-    Cancelling would not do, because the driver then waits for the server to confirm. `note` gets
-    the process id of the session.
+    Cancelling would not do, because the driver then waits for the server to confirm.
     """
-    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection, note)
+    timer = asyncio.get_running_loop().call_later(seconds, _cut, connection)
     try:
         yield
     finally:
         timer.cancel()
 
 
-def _cut(connection: Connection, note: Callable[[int], None] | None) -> None:
+def _cut(connection: Connection) -> None:
     with (
         contextlib.suppress(OSError, psycopg.Error),
         socket.socket(fileno=os.dup(connection.fileno())) as line,
     ):
-        if note is not None:
-            note(connection.info.backend_pid)
         line.shutdown(socket.SHUT_RDWR)
 
 

@@ -14,10 +14,10 @@ from datetime import timedelta
 from enum import StrEnum
 
 from forager.db.database import Connection, Database
-from forager.errors import ErrorKind, NotFound
+from forager.errors import ErrorKind, InvalidInput, NotFound
 from forager.extract.product.record import Availability
 from forager.fetch.budgets.store import block_domain, unblock_domain
-from forager.fetch.domains.service import domain_name
+from forager.fetch.domains.service import domain_name, domains_of
 from forager.hints import Hint, action
 from forager.index.kind import PRODUCTS
 from forager.index.store import enqueue_rows
@@ -54,7 +54,7 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
     """Count the outcomes of visits, raise and end alarms; results under an alarm become held."""
     by_domain: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        if attempt.outcome in _VISITED or _is_gone(attempt):
+        if _shows_health(attempt):
             by_domain[attempt.task.domain_id].append(attempt)
     suspicious = [id_ for id_, group in by_domain.items() if any(map(_is_suspicious, group))]
     known = await store.lock_health(connection, sorted(by_domain), create=suspicious)
@@ -69,6 +69,12 @@ async def hold_suspicious(connection: Connection, attempts: Sequence[Attempt]) -
         if after.alarm is not None:
             alarms[after.domain_id] = after.alarm
     return [_held(attempt, alarms.get(attempt.task.domain_id)) for attempt in attempts]
+
+
+def _shows_health(attempt: Attempt) -> bool:
+    """Without a response the state of the page is unknown."""
+    responded = attempt.http_status is not None or _is_blocked(attempt)
+    return (attempt.outcome in _VISITED and responded) or _is_gone(attempt)
 
 
 def _is_gone(attempt: Attempt) -> bool:
@@ -92,9 +98,7 @@ def _counted(health: DomainHealth, visits: Sequence[Attempt]) -> DomainHealth:
             health = replace(health, blocked_in_a_row=health.blocked_in_a_row + 1)
             continue
         gone = _is_gone(visit)
-        # without a response the state of the page is unknown; of a missing page, the first attempt
-        # of the visit has counted
-        if visit.http_status is None or (gone and visit.task.retry_count):
+        if gone and visit.task.retry_count:  # the first attempt of the visit has counted
             continue
         share = health.gone_share * DECAY + (1 - DECAY) * gone
         counted = 0 if share < NEAR_ZERO else health.visits + 1
@@ -213,13 +217,9 @@ async def list_alarms(database: Database) -> list[DomainAlarm]:
 
 async def decide_alarm(database: Database, host: str, decision: Decision) -> int:
     """Accept or discard the held results of a domain; returns the number of tasks."""
-    name = domain_name(host)
     async with database.transaction() as connection:
-        alarms = [alarm for alarm in await store.select_alarms(connection) if alarm.domain == name]
-        if not alarms:
-            hint = Hint("{} lists alarms.", action("domains alarms"))
-            raise NotFound(f"{name} has no alarm", hint=hint)
-        [health] = await store.lock_health(connection, [alarms[0].domain_id], create=[])
+        alarm = await _alarm_of(connection, host)
+        [health] = await store.lock_health(connection, [alarm.domain_id], create=[])
         accepted = decision is Decision.ACCEPT
         task_ids = await store.select_held_tasks(
             connection, health.domain_id, gone=health.alarm == "gone"
@@ -239,11 +239,26 @@ async def decide_alarm(database: Database, host: str, decision: Decision) -> int
         await store.update_health(connection, after)
         # not a Retry-After of the host that is longer than the block of the alarm
         block = timedelta(seconds=_BLOCK_SECONDS + 1)
-        await unblock_domain(connection, health.domain_id, ends_by=alarms[0].raised_at + block)
+        await unblock_domain(connection, health.domain_id, ends_by=alarm.raised_at + block)
         payload = {"reason": health.alarm, "decision": decision.value, "tasks": len(task_ids)}
         event = NewEvent(EventKind.DOMAIN_RECOVERED, None, health.domain_id, payload)
         await record_events(connection, [event])
     return len(task_ids)
+
+
+async def _alarm_of(connection: Connection, host: str) -> DomainAlarm:
+    """The alarm of a domain itself, or the only one of those that a host means."""
+    name = domain_name(host)
+    meant = await domains_of(connection, host)
+    alarms = [each for each in await store.select_alarms(connection) if each.domain_id in meant]
+    own = [alarm for alarm in alarms if alarm.domain == name] or alarms
+    if not own:
+        hint = Hint("{} lists alarms.", action("domains alarms"))
+        raise NotFound(f"{name} has no alarm", hint=hint)
+    if len(own) > 1:
+        listed = ", ".join(alarm.domain for alarm in own)
+        raise InvalidInput(f"several domains of {name} have an alarm: {listed}")
+    return own[0]
 
 
 async def withdraw(connection: Connection, task_ids: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -58,6 +59,50 @@ class Format(StrEnum):
 PAGE_FORMATS = (Format.MARKDOWN, Format.LLMS, Format.LLMS_FULL)
 
 
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """The options that depend on each other."""
+
+    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL)
+    output: str = option(
+        "Output file; - for standard output. With"
+        " --format markdown, a name without .jsonl is a folder.",
+        "--output",
+        "-o",
+        default=STDOUT,
+        metavar="FILE",
+    )
+    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable).")
+    body: bool = switch(
+        "Add each response body as the server sent it, such as HTML (jsonl, parquet).", "--body"
+    )
+    generation: int | None = option(
+        "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
+    )
+
+    def value(self) -> ExportOptions:
+        if self.format_ not in PAGE_FORMATS:
+            self.of_job()
+        elif self.body or self.outcome:
+            raise InvalidInput(
+                "--body is for jsonl and parquet; --outcome is for jsonl, parquet and warc"
+            )
+        return self
+
+    def of_job(self) -> Export:
+        format_ = ExportFormat(self.format_)
+        if self.generation is not None:
+            raise InvalidInput("--generation is for markdown, llms and llms-full")
+        if self.body and format_ is ExportFormat.WARC:
+            raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
+        if format_ is not ExportFormat.JSONL:
+            refuse_terminal(self.output, f"a {format_.value} file")
+        is_file = format_ is ExportFormat.WARC and self.output != STDOUT
+        codec = warc_codec(Path(self.output).name) if is_file else Codec.GZIP
+        outcomes = tuple(self.outcome or Outcome)
+        return Export(format=format_, outcomes=outcomes, body=self.body, codec=codec)
+
+
 @runs
 async def export(
     here: CommandContext,
@@ -68,22 +113,7 @@ async def export(
             help="Job ID or a unique prefix; for markdown, llms and llms-full also a source.",
         ),
     ],
-    format_: Format = option("Output format.", "--format", "-f", default=Format.JSONL),
-    output: str = option(
-        "Output file; - for standard output. With"
-        " --format markdown, a name without .jsonl is a folder.",
-        "--output",
-        "-o",
-        default=STDOUT,
-        metavar="FILE",
-    ),
-    outcome: list[Outcome] | None = option("Only URLs with this outcome (repeatable)."),
-    body: bool = switch(
-        "Add each response body as the server sent it, such as HTML (jsonl, parquet).", "--body"
-    ),
-    generation: int | None = option(
-        "Generation of the source.", min=1, max=2**31 - 1, show_default="published"
-    ),
+    options: Annotated[ExportOptions, ExportOptions],
     force: Force = False,
 ) -> None:
     """Export a job: every archived response (warc), or one row per settled URL (jsonl, parquet).
@@ -92,29 +122,16 @@ async def export(
     files or JSON lines (markdown), a list of links (llms), one text (llms-full). A file appears
     only when it is complete.
     """
-    if format_ in PAGE_FORMATS:
-        if body or outcome:
-            raise InvalidInput(
-                "--body is for jsonl and parquet; --outcome is for jsonl, parquet and warc"
-            )
-        written = await _write_pages(here, job, PageFormat(format_), output, generation, force)
-    elif generation is not None:
-        raise InvalidInput("--generation is for markdown, llms and llms-full")
+    if options.format_ in PAGE_FORMATS:
+        written = await _write_pages(here, job, options, force)
     else:
-        order = _job_export(ExportFormat(format_), output, outcome, body)
-        written = await _write_job(here, job, order, output, force)
-    note_written(written, output)
+        written = await _write_job(here, job, options, force)
+    note_written(written, options.output)
 
 
-async def _write_pages(
-    here: CommandContext,
-    name: str,
-    format_: PageFormat,
-    output: str,
-    number: int | None,
-    force: bool,
-) -> str:
-    export = await pages_of(here.database, here.settings, name, number)
+async def _write_pages(here: CommandContext, name: str, options: ExportOptions, force: bool) -> str:
+    format_, output = PageFormat(options.format_), options.output
+    export = await pages_of(here.database, here.settings, name, options.generation)
     is_folder = output != STDOUT and not output.endswith(".jsonl")
     with Steps("exporting", export.pages) as steps:
         if format_ is PageFormat.MARKDOWN and is_folder:
@@ -166,26 +183,13 @@ async def _job_of(here: CommandContext, name: str) -> UUID:
     )
 
 
-def _job_export(
-    format_: ExportFormat, output: str, outcome: list[Outcome] | None, body: bool
-) -> Export:
-    if body and format_ is ExportFormat.WARC:
-        raise InvalidInput("--body is for jsonl and parquet; a WARC file holds the responses")
-    if format_ is not ExportFormat.JSONL:
-        refuse_terminal(output, f"a {format_.value} file")
-    is_file = format_ is ExportFormat.WARC and output != STDOUT
-    codec = warc_codec(Path(output).name) if is_file else Codec.GZIP
-    return Export(format=format_, outcomes=tuple(outcome or Outcome), body=body, codec=codec)
-
-
-async def _write_job(
-    here: CommandContext, name: str, order: Export, output: str, force: bool
-) -> str:
+async def _write_job(here: CommandContext, name: str, options: ExportOptions, force: bool) -> str:
+    order = options.of_job()
     job_id = await _job_of(here, name)
     if (await here.queue.get(job_id)).status not in FINISHED:
         note("The job is not finished: only URLs that are settled now are exported.")
     total = await export_size(here.database, job_id, order)
-    with open_output(output, force=force) as file, Steps("exporting", total) as steps:
+    with open_output(options.output, force=force) as file, Steps("exporting", total) as steps:
         done = await export_job(here.database, here.archive, job_id, order, file, steps.advance)
     if done.missed:
         print_error(

@@ -16,6 +16,7 @@ from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.crawl.declared import (
     Action,
     Applied,
+    DeclaredSource,
     Planned,
     apply_plan,
     plan_sources,
@@ -47,13 +48,21 @@ def _show_applied(applied: list[Applied]) -> None:
         note("A worker crawls them: forager up, or forager worker.")
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    file: Path | None = argument(
+        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
+    )
+
+    def value(self) -> list[DeclaredSource]:
+        return read_source_file(self.file or _default_file())
+
+
 @app.command()
 @answers(_show_applied)
 async def apply(
     here: CommandContext,
-    file: Path | None = argument(
-        "YAML, TOML or JSON file.", show_default="sources.yaml, forager.toml"
-    ),
+    declared: Annotated[list[DeclaredSource], SourceFile],
     yes: Yes = False,
     dry_run: bool = switch("Show the plan and exit.", "--dry-run"),
 ) -> object:
@@ -61,7 +70,6 @@ async def apply(
 
     Applying a file again changes nothing. Sources that the file does not list are not changed.
     """
-    declared = read_source_file(file or _default_file())
     load_kinds(here.settings.job_modules)
     planned = await plan_sources(here.database, here.settings, declared)
     if not here.as_json:

@@ -98,6 +98,7 @@ class Embedding:
         self, embedder: Embedder, sections: Sequence[SectionText], vectors: list[list[float]]
     ) -> None:
         async with self._database.transaction() as connection:
+            await store.lock_vectors(connection)
             if await store.select_model(connection) != embedder.name:
                 await store.create_vectors(connection, embedder.name, len(vectors[0]))
             keys = [(each.document_id, each.position) for each in sections]

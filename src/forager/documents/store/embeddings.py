@@ -35,14 +35,23 @@ async def has_pgvector(connection: Connection) -> bool:
 
 async def select_model(connection: Connection) -> str | None:
     """The model whose vectors are stored."""
+    # to_regclass() may not see a table that was created while this transaction waited for a lock
     return await Values(connection).first(
-        "SELECT obj_description(to_regclass('section_vectors'), 'pg_class')"
+        """
+        SELECT obj_description(oid, 'pg_class')
+          FROM pg_class
+         WHERE relname = 'section_vectors' AND pg_table_is_visible(oid)
+        """
     )
+
+
+async def lock_vectors(connection: Connection) -> None:
+    """Wait for the transactions of other workers that store vectors."""
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('section_vectors'))")
 
 
 async def create_vectors(connection: Connection, model: str, dimensions: int) -> None:
     """Make an empty table for a model; vectors of another model are dropped."""
-    await _lock_vectors(connection)
     await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     await connection.execute("DROP TABLE IF EXISTS section_vectors")
     await connection.execute(
@@ -99,7 +108,6 @@ async def insert_vectors(
     connection: Connection, keys: Sequence[tuple[int, int]], vectors: Sequence[Sequence[float]]
 ) -> None:
     """Store the vectors of sections, unless another worker has stored those of their document."""
-    await _lock_vectors(connection)
     known = set(
         await Values(connection).all(
             "SELECT document_id FROM section_vectors WHERE document_id = ANY(%s)",
@@ -127,10 +135,6 @@ _COPY_END = b"\xff\xff"
 def _copied_row(document_id: int, position: int, vector: Sequence[float]) -> bytes:
     size = len(vector)
     return pack(f">hiqiiihh{size}e", 3, 8, document_id, 4, position, 4 + 2 * size, size, 0, *vector)
-
-
-async def _lock_vectors(connection: Connection) -> None:
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('section_vectors'))")
 
 
 async def delete_orphaned_vectors(connection: Connection, limit: int) -> None:

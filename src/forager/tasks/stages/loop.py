@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -33,6 +33,9 @@ log = get_logger("tasks")
 class StageResult(Protocol):
     @property
     def task(self) -> HeldTask: ...
+
+    @property
+    def attempt(self) -> Attempt: ...
 
     @property
     def size(self) -> int:
@@ -241,11 +244,12 @@ class StageLoop(ABC, Generic[Result]):
 
     async def _refuse(self, result: Result, cause: Cause) -> None:
         """Fail the one task whose result cannot be written."""
-        attempt = failed(Attempt(task=result.task), cause, self._settings)
+        attempt = failed(replace(result.attempt, ref=None), cause, self._settings)
         async with self._database.transaction() as connection:
-            if await lock_held(connection, self._who, [result.task]):
-                await settle(connection, self._who, [attempt], self._settings)
-        record(self._who.stage, [attempt])
+            kept = await lock_held(connection, self._who, [result.task])
+            mine = [attempt] if kept else []
+            settled = await settle(connection, self._who, mine, self._settings)
+        record(self._who.stage, settled)
 
 
 class TaskLeases:

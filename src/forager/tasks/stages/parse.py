@@ -57,6 +57,10 @@ class ReadTask:
     # the page is in the archive and in the cache of downloads
     size: int = 0
 
+    @property
+    def attempt(self) -> Attempt:
+        return Attempt(task=self.task, final_url=self.final_url, duration_ms=self.duration_ms)
+
 
 class ParseStage(StageLoop[ReadTask]):
     """Parses downloaded pages; with `hints`, hinted ones and its own downloads."""
@@ -208,17 +212,16 @@ class ParseStage(StageLoop[ReadTask]):
         return written
 
     def _attempt(self, read: ReadTask, written: Written | None, held: Doubt | None) -> Attempt:
-        attempt = Attempt(task=read.task, final_url=read.final_url, duration_ms=read.duration_ms)
         if held:
-            return replace(attempt, outcome=held[0], cause=held[1])
+            return replace(read.attempt, outcome=held[0], cause=held[1])
         if read.reading is None and read.cause is None:
             words = Cause(ErrorKind.INTERNAL, "the archived page was deleted before it was read")
-            return replace(attempt, outcome=Outcome.RESTED, cause=words)
+            return replace(read.attempt, outcome=Outcome.RESTED, cause=words)
         if read.needs_browser:
             words = Cause(ErrorKind.RENDER, "no price in the static response: it is rendered next")
-            return replace(attempt, outcome=Outcome.RESTED, cause=words)
+            return replace(read.attempt, outcome=Outcome.RESTED, cause=words)
         cause = read.cause or _cause(read, written)
-        return attempt if cause is None else failed(attempt, cause, self._settings)
+        return read.attempt if cause is None else failed(read.attempt, cause, self._settings)
 
     async def _complete(
         self, connection: Connection, batch: Sequence[ReadTask], written: dict[int, Written]

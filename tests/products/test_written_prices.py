@@ -1,0 +1,101 @@
+"""Prices that no column holds, implausible prices, and domains' currencies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import orjson
+import pytest
+
+from forager.extract.product.page import open_page
+from forager.extract.product.record import Product, Variant
+from forager.parsers.registry import parse_product
+from forager.products.service import show_product
+from products.product_shop import EVENTS, HISTORY, LAMP, MOMENTS, Shop, lamp
+
+
+def page_with(price: str, *, shown: str = "") -> Product:
+    """What is read of a page whose data say this price; `shown` is what people see."""
+    data = orjson.dumps(
+        {
+            "@context": "https://schema.org",
+            "@type": "Product",
+            "name": "Brass Desk Lamp",
+            "sku": "BL-100",
+            "offers": {"@type": "Offer", "price": price, "priceCurrency": "EUR"},
+        }
+    ).decode()
+    body = f"<script type='application/ld+json'>{data}</script><h1>Brass Desk Lamp</h1>{shown}"
+    page = open_page(body.encode(), "https://shop.example/lamp", "text/html")
+    return parse_product(page).product
+
+
+@pytest.mark.parametrize("price", ["10000000000", "99999999999.99", "1e20", "1" * 25])
+async def test_an_amount_that_no_column_holds_is_kept_and_marked(shop: Shop, price: str) -> None:
+    await shop.visit("lamp", page_with("49.90"))
+    written = await shop.visit("lamp", page_with(price))
+    assert (written.outcome, written.price_changed) == ("suspect", False)
+    [said] = await shop.rows("SELECT fields->>'price' FROM extractions ORDER BY id DESC LIMIT 1")
+    assert Decimal(said[0]) == Decimal(price)
+    assert written.product_id is not None
+    shown = (await show_product(shop.database, str(written.product_id))).product
+    [problem] = shown.problems
+    assert (problem["field"], problem["rule"]) == ("price", "size")
+    # the one that was known stays, in the history as well
+    assert shown.price == Decimal("49.9")
+    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
+    back = await shop.visit("lamp", page_with("45"))
+    assert (back.outcome, back.price_changed) == ("ok", True)
+
+
+async def test_a_first_price_that_no_column_holds_is_marked(shop: Shop) -> None:
+    written = await shop.visit("lamp", page_with("99999999999.99"))
+    assert (written.outcome, [p.rule for p in written.problems]) == ("suspect", ["size"])
+    assert [row[0] for row in await shop.rows(HISTORY)] == [None]
+    assert [kind for kind, _ in await shop.rows(EVENTS)] == ["product.added"]
+
+
+async def test_what_people_see_counts_before_an_amount_that_cannot_be(shop: Shop) -> None:
+    seen = "<p class='price'>€ 49.90</p><button>Add to cart</button>"
+    written = await shop.visit("lamp", page_with("4006381333931", shown=seen))
+    assert (written.outcome, written.problems) == ("ok", ())
+    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9")]
+
+
+async def test_prices_of_variants_that_cannot_be_are_marked(shop: Shop) -> None:
+    costly = Variant(name="large", price=Decimal("1e12"), currency="EUR")
+    written = await shop.visit("lamp", replace(LAMP, variants=(costly,)))
+    [problem] = written.problems
+    assert (problem.field, problem.rule, problem.severity) == ("variants", "size", "warning")
+    assert "1000000000000" in problem.message.replace("E+12", "000000000000")
+
+
+async def test_an_implausible_price_waits_until_it_is_seen_again(shop: Shop) -> None:
+    await shop.visit("lamp", lamp())
+    held = await shop.visit("lamp", lamp("4990"))
+    assert (held.outcome, held.price_changed, held.content_changed) == ("suspect", False, False)
+    [problem] = held.problems
+    assert (problem.field, problem.rule) == ("price", "step")
+    price, problems = await shop.row("SELECT price, problems FROM products")
+    assert (price, problems[0]["rule"]) == (Decimal("49.9"), "step")
+    assert len(await shop.rows(HISTORY)) == len(await shop.rows(EVENTS)) == 1
+
+    confirmed = await shop.visit("lamp", lamp("4990"))
+    assert (confirmed.outcome, confirmed.price_changed, confirmed.problems) == ("ok", True, ())
+    assert await shop.row("SELECT price, problems FROM products") == (Decimal(4990), [])
+    assert [row[0] for row in await shop.rows(HISTORY)] == [Decimal("49.9"), Decimal(4990)]
+    assert await shop.rows("SELECT outcome, fields->>'price' FROM extractions ORDER BY id") == [
+        ("ok", "49.90"), ("suspect", "4990"), ("ok", "4990")
+    ]  # fmt: skip
+
+
+async def test_a_doubt_passes_when_the_price_comes_back(shop: Shop) -> None:
+    await shop.visit("lamp", lamp())
+    before = await shop.row(MOMENTS)
+    await shop.visit("lamp", lamp("0.02"))
+    written = await shop.visit("lamp", lamp())
+    assert written.outcome == "ok"
+    assert await shop.row("SELECT problems FROM products") == ([],)
+    assert (await shop.row(MOMENTS))[1] == before[1]
+    assert len(await shop.rows(HISTORY)) == 1
