@@ -68,7 +68,7 @@ async def test_what_comes_first(look: Any) -> None:
     assert paths(await look("認証")) == paths(await look("ホスト")) == ["/ja"]
 
 
-SITE = {
+SITE: dict[str, Any] = {
     "/changelog": Page([("Catalina", "Fix RemoteIpValve. Fix RemoteIpValve and hosts.")],
                        title="Server 10 (10.1.60) - Changelog"),
     "/valves": Page([("Server 10", "Components."), ("Remote IP Valve", "Replaces the address."),
