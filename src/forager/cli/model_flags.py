@@ -93,13 +93,25 @@ class ModelFlags:
         derived = how.pop("flag", f"--{_dashed(name)}")
         own = self._own.get(name, derived)
         if isinstance(own, str):
-            own = typer.Option(own, help=_description(field), **how)
+            own = typer.Option(own, help=self._help(name, field), **how)
         return inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if default is PydanticUndefined else default,
             annotation=Annotated[kind, copy(own)],
         )
+
+    def _help(self, name: str, field: FieldInfo) -> str:
+        """The description of the field, and what the command line adds to it."""
+        kind = _plain_type(field.annotation)
+        texts = [next((each.description for each in _declared(field) if each.description), "")]
+        if get_origin(kind) in (list, tuple):
+            texts.append("Repeatable.")
+        if kind is datetime:
+            texts.append("An age such as 2d is a time as well.")
+        if name in self._removable and kind is not bool:
+            texts.append(f"`{DEFAULT}` removes the setting.")
+        return " ".join(texts)
 
     def _type(self, name: str, field: FieldInfo) -> tuple[Any, Any, dict[str, Any]]:
         """The type and default of a flag, and options of its declaration."""
@@ -191,12 +203,6 @@ def _example(kind: Any, field: FieldInfo) -> str:
         return "|".join(kind)
     examples = [text for each in _declared(field) for text in each.examples or ()]
     return str(examples[0]) if examples else "N" if kind in (int, float) else "TEXT"
-
-
-def _description(field: FieldInfo) -> str | None:
-    text = next((each.description for each in _declared(field) if each.description), None)
-    repeats = get_origin(_plain_type(field.annotation)) in (list, tuple)
-    return f"{text} Repeatable." if text and repeats and "epeatable" not in text else text
 
 
 def _limits(field: FieldInfo) -> dict[str, Any]:

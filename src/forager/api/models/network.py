@@ -73,24 +73,32 @@ class DomainSettings(Order):
     model_config = example(delay=2.5, concurrency=2, every="12h")
 
     delay: float | None = Field(
-        default=None, ge=0, le=MAX_DELAY, description="Minimum seconds between two requests."
+        default=None,
+        ge=0,
+        le=MAX_DELAY,
+        description="Minimum seconds between two requests; by default as each crawl says.",
     )
     concurrency: int | None = Field(
-        default=None, ge=1, le=MAX_CONCURRENCY, description="Maximum connections at the same time."
+        default=None,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="Maximum connections at the same time; by default as each crawl says.",
     )
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
     per_proxy_only: bool = Field(
-        default=False, description="Apply the delay to each proxy separately."
+        default=False,
+        description="Apply the delay to each proxy separately, not to all requests together.",
     )
     proxy_rate: float | None = Field(
         default=None,
         ge=1,
         le=MAX_PROXY_RATE,
-        description="Maximum requests per second of each proxy.",
+        description="Maximum requests per second of each proxy, from 1 to 5.",
     )
 
     every: Every | None = Field(
-        default=None, description="Recrawl interval of its tasks: 30m, 6h, 1d, 1w."
+        default=None,
+        description="Recrawl interval of its tasks, from their next visit on: 30m, 6h, 1d, 1w.",
     )
     adaptive: bool | None = Field(
         default=None,

@@ -44,7 +44,7 @@ class ProductQuery(BaseModel):
         default=None, description="Only products priced in this currency."
     )
     availability: list[Availability] = Field(
-        default_factory=list, max_length=20, description="Only products in these states."
+        default_factory=list, max_length=20, description="Only with this stock, such as in_stock."
     )
     min_rating: Annotated[Decimal, Field(ge=0, le=5, allow_inf_nan=False)] | None = Field(
         default=None, description="Minimum rating, from 0 to 5."
@@ -295,7 +295,9 @@ class AlertOrder(Order):
     category: _Named = Field(
         default=None, description="Only products with this in their category path."
     )
-    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
+    gtin: _Named = Field(
+        default=None, description="Only offers of this GTIN, EAN or UPC, in all shops."
+    )
 
     def new(self) -> NewAlert:
         return NewAlert(**self.model_dump())

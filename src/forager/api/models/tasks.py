@@ -299,7 +299,7 @@ class LetterChoice(Order):
     model_config = example(cause="timeout", domain="shop.example.org")
 
     ids: list[RowId] = Field(default_factory=list, max_length=MAX_BULK)
-    cause: ErrorKind | None = Field(default=None, description="Only this cause.")
+    cause: ErrorKind | None = Field(default=None, description="Only this cause, such as timeout.")
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None, description="Only this host, its subdomains, or the domain that covers it."
     )
