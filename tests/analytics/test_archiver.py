@@ -23,6 +23,7 @@ from forager.settings import Settings, load_settings
 from forager.settings.values import DAY
 from products.rows import add_product
 from support.sql import execute
+from support.waiting import eventually
 
 PROCESS = Path(__file__).with_name("archiver_process.py")
 
@@ -127,9 +128,12 @@ async def test_it_looks_soon_after_the_start(
     await add_unseen(database, 1)
     await set_tasks(database, "status = 'failed'")
     monkeypatch.setattr(archiver, "FIRST", 0.0)
-    async with running(ProductArchiver(database, settings).services()), asyncio.timeout(60):
-        while await count(database, "products"):
-            await asyncio.sleep(0.02)
+
+    async def none_left() -> bool:
+        return await count(database, "products") == 0
+
+    async with running(ProductArchiver(database, settings).services()):
+        await eventually(none_left)
 
 
 async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:

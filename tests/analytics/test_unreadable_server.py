@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,6 +19,7 @@ from forager.services import supervisor
 from forager.services.supervisor import running
 from forager.settings import Settings
 from support.sql import execute
+from support.waiting import eventually
 
 # the first two are what the driver wants to know of a server
 GREETINGS = {"version()": b"24.8.1.1\tUTC\n", "system.settings": b"\x00\x00"}
@@ -74,10 +74,9 @@ async def test_archiving_is_put_off(
     monkeypatch.setattr(archiver, "FIRST", 0.0)
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
     asked: list[str] = []
-    async with answering(UNREADABLE[0], asked) as url, asyncio.timeout(60):
+    async with answering(UNREADABLE[0], asked) as url:
         given = settings.model_copy(update={"clickhouse_url": url})
         async with running(ProductArchiver(database, given).services()):
             # each run makes a separate connection
-            while sum("version()" in question for question in asked) < 3:
-                await asyncio.sleep(0.02)
+            await eventually(lambda: sum("version()" in question for question in asked) >= 3)
     assert await count(database, "products") == 1

@@ -25,6 +25,7 @@ from forager.jobs.queue import Queue
 from forager.services import supervisor
 from forager.services.service import Service, Step
 from support.sql import execute
+from support.waiting import eventually
 
 NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
 CRAWL = "/api/v1/crawls"
@@ -211,9 +212,8 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
     monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
     service = Service(name="scheduler", every=0.001, step=step, first_within=0.0, stuck_after=0.1)
-    async with supervisor.running([service]) as running, asyncio.timeout(60):
-        while not running.statuses[0].is_failing:
-            await asyncio.sleep(0.01)
+    async with supervisor.running([service]) as running:
+        await eventually(lambda: running.statuses[0].is_failing)
         ready = await api.get("/readyz")
     assert (ready.status, ready.json["failing_services"]) == (status, ["scheduler"])
     assert ready.json["ready"] is (status == 200)

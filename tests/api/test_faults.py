@@ -23,6 +23,7 @@ from forager.settings import Settings
 from support.api_server import api_server
 from support.databases import outage
 from support.sql import execute
+from support.waiting import eventually
 
 CRAWL = "/api/v1/crawls"
 ORDER = {"urls": ["https://docs.example.org/"]}
@@ -37,14 +38,14 @@ async def locked_jobs(database: Database) -> AsyncIterator[None]:
         yield
 
 
+BLOCKED = """
+    SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'crawl_jobs'::regclass
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
 async def until_blocked(database: Database) -> None:
-    async with asyncio.timeout(60):
-        while not await execute(
-            database,
-            "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'crawl_jobs'::regclass"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        ):
-            await asyncio.sleep(0.02)
+    await eventually(lambda: execute(database, BLOCKED))
 
 
 async def test_a_server_killed_in_the_middle_has_done_nothing(

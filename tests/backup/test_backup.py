@@ -42,6 +42,7 @@ from support.databases import (
     with_database,
 )
 from support.sql import execute
+from support.waiting import eventually
 
 FORAGER = Path(sys.executable).parent / "forager"
 WAIT_LIMIT = 300.0
@@ -88,9 +89,10 @@ async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
     job_id = await crawls.ask(f"{site.url}/", source="docs")
     running = asyncio.create_task(crawls.go_on(job_id))
 
-    async with asyncio.timeout(WAIT_LIMIT):
-        while len((await crawls.look(job_id)).pages()) < 6:
-            await asyncio.sleep(0.1)
+    async def has_six_pages() -> bool:
+        return len((await crawls.look(job_id)).pages()) == 6
+
+    await eventually(has_six_pages)
     await crawls.queue.pause(job_id)
     assert crawls.context is not None
     crawls.context.ask_to_stop(StopCause.PAUSE)

@@ -11,6 +11,7 @@ from forager.images import fetcher
 from forager.images.fetcher import ImageFetcher
 from images.image_shop import HTML, SVG, Shop, picture, png_of_size
 from servers.site import Page, moved, text
+from support.waiting import eventually
 
 HOSTILE = {
     "/empty.jpg": (b"", "empty"),
@@ -146,8 +147,10 @@ async def test_a_running_fetcher_finds_what_comes(
     async with Fetching(shop.database, shop.settings) as fetching:
         running = asyncio.create_task(ImageFetcher(shop.database, shop.settings, fetching).run())
         await shop.show(1, "/a.jpg")
-        async with asyncio.timeout(30):
-            while (await shop.row())["status"] != "stored":
-                await asyncio.sleep(0.01)
+
+        async def is_stored() -> bool:
+            return bool((await shop.row())["status"] == "stored")
+
+        await eventually(is_stored)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
