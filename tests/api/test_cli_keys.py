@@ -69,7 +69,7 @@ def test_keys_of_one_owner(capsys: Capture) -> None:
         ["keys", "set-quota", "me"],
     ],
 )
-def test_what_is_wrong_is_said(command: list[str], capsys: Capture) -> None:
+def test_invalid_arguments_are_reported(command: list[str], capsys: Capture) -> None:
     assert run(command) == 2
     shown = capsys.readouterr().err
     assert "error: " in shown

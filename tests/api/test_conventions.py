@@ -225,7 +225,7 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
 # --- ETags --------------------------------------------------------------------------------------
 
 
-async def test_who_polls_gets_a_body_only_when_it_changed(api: Api, queue: Queue) -> None:
+async def test_a_polling_client_gets_a_body_only_if_it_changed(api: Api, queue: Queue) -> None:
     job = (await api.crawl())["job_id"]
     for path in (
         f"/api/v1/crawls/{job}",

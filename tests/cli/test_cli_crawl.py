@@ -43,7 +43,7 @@ def url() -> Iterator[str]:
         (["ftp://127.0.0.1/"], "URL: 'ftp://127.0.0.1/' cannot be crawled"),
     ],
 )
-def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
+def test_invalid_requests_are_explained_in_terms_of_the_command(
     arguments: list[str], words: str
 ) -> None:
     refused = cli.forager("crawl", *arguments)
@@ -51,7 +51,7 @@ def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
     assert words in refused.err
 
 
-def test_what_may_not_be_fetched_has_an_exit_code_of_its_own(url: str) -> None:
+def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:
     private = cli.forager("crawl", url, "--strategy", "single", "--json")
     assert (private.code, private.json["status"]) == (4, "failed")
     assert "--allow-private" in private.json["error_message"]

@@ -132,7 +132,9 @@ async def test_a_stop_takes_away_what_was_claimed(tasks: Tasks, shop: Shop) -> N
         await tasks.when(task_id, "pending")
 
 
-async def test_who_stops_tells_of_what_it_gives_back(tasks: Tasks, shop: Shop) -> None:
+async def test_a_stopping_worker_announces_the_tasks_that_it_returns(
+    tasks: Tasks, shop: Shop
+) -> None:
     ids = await tasks.add(shop.add("a"), shop.add("b"))
     shop.hang("a")
     shop.hang("b")

@@ -138,7 +138,7 @@ async def test_many_tasks_are_several_messages(database: Database, by_celery: Se
     assert sorted(task for hint in found for task in hint.task_ids) == ids
 
 
-async def test_who_downloaded_a_page_is_given_time_to_read_it(
+async def test_the_worker_that_downloaded_a_page_has_time_to_parse_it(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example")

@@ -48,7 +48,7 @@ async def test_one_waits_for_a_connection(open_budgets: Open) -> None:
     assert account.in_use == 0
 
 
-async def test_who_gives_up_waiting_leaves_nothing_behind(open_budgets: Open) -> None:
+async def test_a_cancelled_waiter_leaves_nothing_behind(open_budgets: Open) -> None:
     budgets = await open_budgets(concurrency=1)
     slot = await budgets.acquire(HOST)
     waiting = [asyncio.create_task(budgets.acquire(HOST)) for _ in range(3)]

@@ -17,7 +17,9 @@ from support.sql import execute
 from support.waiting import lock_waited_for
 
 
-async def test_the_one_that_rested_longest_comes_first(proxies: Proxies, pool: ProxyPool) -> None:
+async def test_the_least_recently_used_proxy_is_picked_first(
+    proxies: Proxies, pool: ProxyPool
+) -> None:
     a, b, c = await add(proxies, "http://a.example", "http://b.example", "http://c.example")
     assert [await picked_id(pool) for _ in range(4)] == [a, b, c, a]
     assert await picked_id(pool, b) == c

@@ -64,7 +64,7 @@ async def test_the_list_says_where_it_continues(proxies: Proxies) -> None:
     assert rest.next_cursor is None
 
 
-async def test_what_does_not_exist_is_said_not_to(proxies: Proxies) -> None:
+async def test_unknown_proxies_are_not_found(proxies: Proxies) -> None:
     for missing in (7, 0, -1, 2**70):
         for change in (proxies.enable, proxies.disable, proxies.remove, proxies.open):
             with pytest.raises(NotFound, match=f"no proxy {missing}"):

@@ -200,7 +200,7 @@ async def test_old_use_is_neither_shown_nor_kept(proxies: Proxies, database: Dat
     assert await usage(database) == []
 
 
-async def test_what_is_asked_of_a_bill_is_bounded(database: Database) -> None:
+async def test_the_period_of_a_bill_is_bounded(database: Database) -> None:
     for days, limit in ((0, 1), (100_000, 1), (1, 0), (1, 10_000)):
         with pytest.raises(InvalidInput):
             await report_costs(database, days=days, limit=limit)

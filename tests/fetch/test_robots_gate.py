@@ -267,7 +267,7 @@ async def test_an_inactive_domain_is_not_asked(
     assert host.asked == []
 
 
-async def test_who_gives_up_waiting_does_not_stop_the_others(
+async def test_a_cancelled_waiter_does_not_stop_the_others(
     gate: RobotsGate, host: RobotsServer
 ) -> None:
     host.may_answer.clear()

@@ -24,7 +24,7 @@ async def test_an_answer_later_than_its_slot(database_url: str, delay: float) ->
                 (await budgets.acquire(HOST, max_wait=50.0)).release()
 
 
-def test_one_who_slept_takes_no_hours_of_a_host() -> None:
+def test_a_suspended_process_does_not_reserve_hours_of_a_host() -> None:
     clock = ServerClock()
     clock.observe(sent=100.0, received=4000.0, said=50.0)
     assert DomainAccount(1, HOST, clock).slack == FRESH_FOR

@@ -22,7 +22,7 @@ HOSTILE = {
 }
 
 
-async def test_hostile_files_are_refused_in_words(shop: Shop) -> None:
+async def test_hostile_files_are_rejected_with_the_reason(shop: Shop) -> None:
     for path, (body, _) in HOSTILE.items():
         shop.site.pages[path] = Page(body, headers={"Content-Type": "image/jpeg"})
     await shop.show(1, *HOSTILE)
@@ -62,7 +62,7 @@ async def test_robots_and_private_addresses_count_for_images(shop: Shop) -> None
     assert shop.site.hits["/private/a.jpg"] == 0
 
 
-async def test_what_is_missing_has_failed(shop: Shop) -> None:
+async def test_a_missing_image_is_a_failure(shop: Shop) -> None:
     shop.site.pages["/a.jpg"] = Page(b"", "404 Not Found")
     await shop.show(1, "/a.jpg")
     await shop.fetch()
@@ -70,7 +70,7 @@ async def test_what_is_missing_has_failed(shop: Shop) -> None:
     assert (row["status"], row["problem"]) == ("failed", "the server answered 404 Not Found")
 
 
-async def test_trouble_on_the_way_is_tried_again_a_few_times(shop: Shop) -> None:
+async def test_transient_errors_are_retried_a_few_times(shop: Shop) -> None:
     shop.site.pages["/a.jpg"] = Page(b"", "500 Oops")
     await shop.show(1, "/a.jpg")
     for attempt in range(1, fetcher.MAX_ATTEMPTS):
@@ -103,7 +103,7 @@ async def test_two_fetchers_share_the_work(shop: Shop) -> None:
     assert all(shop.site.hits[path] == 1 for path in paths)
 
 
-async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_with_expired_slots_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "HOST_TURN", -1.0)
     await shop.show(1, "/a.jpg")
     assert await shop.fetch() == 1
@@ -139,7 +139,7 @@ async def test_with_images_off_nothing_runs(shop: Shop) -> None:
     assert shop.site.hits["/a.jpg"] == 0
 
 
-async def test_a_running_fetcher_finds_what_comes(
+async def test_a_running_fetcher_finds_new_images(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetcher, "INTERVAL", 0.01)

@@ -72,7 +72,7 @@ async def test_nothing_that_is_typed_is_an_error(shop: Shop) -> None:
         assert await names_found(shop, words) == []
 
 
-async def test_search_goes_on_where_it_ended(shop: Shop) -> None:
+async def test_search_continues_after_a_cursor(shop: Shop) -> None:
     await shop.stock({f"p{number}": product(f"Lamp number {number}") for number in range(23)})
     found: list[str] = []
     cursor = None

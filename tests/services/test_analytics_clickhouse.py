@@ -121,7 +121,7 @@ async def test_killed_between_the_rows_and_their_record(
     assert counts(clickhouse, name)["products"] == 1
 
 
-async def test_a_killed_process_is_gone_on_with(
+async def test_a_killed_sync_is_continued(
     database: Database,
     database_url: str,
     settings: Settings,

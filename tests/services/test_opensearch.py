@@ -168,7 +168,7 @@ async def test_an_old_message_cannot_overwrite(
         assert (await send(index.client, name, [stale], payload_of([stale]))).counts == {"known": 1}
 
 
-async def test_an_entry_that_is_refused_is_found_all_the_same(
+async def test_an_entry_that_the_engine_rejects_is_still_found(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await corpus.publish("a.example", pages(0, 2, sections=1))
@@ -200,7 +200,7 @@ async def test_publishing_and_rolling_back_are_seen_at_once(
     assert headings(await look(index, "needle")) == ["same", "second"]
 
 
-async def test_more_is_asked_for_until_enough_can_be_seen(
+async def test_further_hits_are_requested_until_enough_are_visible(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for round_ in range(4):
@@ -249,7 +249,7 @@ async def test_a_search_continues_after_the_engine_has_gone(
     await dead._client.__aexit__()
 
 
-async def test_the_password_is_said_nowhere(
+async def test_the_password_appears_nowhere(
     index: Searched, corpus: Corpus, opensearch: OpenSearch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     await corpus.publish("a.example", pages(0, 1))

@@ -276,9 +276,7 @@ async def test_a_public_suffix_does_not_mean_everything_below_it(
     assert len((await tasks.list_tasks(everything)).items) == 1
 
 
-async def test_a_name_of_ones_own_network_means_all_below_it(
-    database: Database, tasks: Tasks
-) -> None:
+async def test_a_private_name_covers_its_subdomains(database: Database, tasks: Tasks) -> None:
     await make_task(database, await make_domain(database, "shop.intern"))
     assert len((await tasks.list_tasks(Selection(domain="intern"))).items) == 1
 

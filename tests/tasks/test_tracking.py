@@ -121,7 +121,7 @@ async def test_the_nearest_domain_covers_a_host(database: Database, tasks: Tasks
     )
 
 
-async def test_private_hosts_need_a_word(database: Database, tasks: Tasks) -> None:
+async def test_private_hosts_must_be_allowed_explicitly(database: Database, tasks: Tasks) -> None:
     private = ["http://localhost:8000/a", "http://10.1.2.3/", "http://[::1]/", "http://x.internal/"]
     refused = await tasks.track([*private, "https://shop.example/"])
     assert (refused.added, refused.bad) == (1, 4)

@@ -104,7 +104,7 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
         ({"urls": "https://a.example", "headers": "no colon"}, 'id="e-headers"'),
     ],
 )
-async def test_a_crawl_that_cannot_be_is_refused_in_words(
+async def test_an_impossible_crawl_is_rejected_with_an_explanation(
     visitor: Visitor, fields: dict[str, str], words: str
 ) -> None:
     refused = await visitor.act("/new-crawl", fields)

@@ -209,7 +209,7 @@ async def test_an_audit_is_run_and_shown(
     assert f'<a href="/tasks/{task_id}">{task_id}</a>' in page
 
 
-async def test_who_may_only_read_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
+async def test_a_read_only_key_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
     key = await create_key(database, "reader", scope=Scope.READ)
     await visitor.sign_in(key.text)
     assert "Run now" not in (await visitor.get("/audit")).text

@@ -137,7 +137,7 @@ async def test_a_full_minute_is_estimated_from_the_numbers_of_its_attempts(
     assert sum(found.failed) == many / 2
 
 
-async def test_what_lies_beyond_the_count_is_said_to_be_cut(
+async def test_results_beyond_the_limit_are_reported_as_cut(
     database: Database, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(activity, "MOST_WAITING", 3)

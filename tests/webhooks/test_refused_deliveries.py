@@ -115,7 +115,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
     assert len(claimed) == 41
 
 
-async def test_silence_is_a_failure(receiver: Receiver) -> None:
+async def test_a_receiver_that_does_not_answer_is_a_failure(receiver: Receiver) -> None:
     receiver.answer = None
     limits = Limits(connect=5, read=0.05, total=5)
     async with Poster("test", limits) as poster:
@@ -124,7 +124,7 @@ async def test_silence_is_a_failure(receiver: Receiver) -> None:
     assert posted.error == "the server sent nothing for 0.05 s"
 
 
-async def test_what_follows_the_status_is_not_waited_for(
+async def test_the_body_of_a_response_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     monkeypatch.setattr(posting, "DRAIN_SECONDS", 0.05)

@@ -139,7 +139,7 @@ async def test_a_webhook_is_added_once_listed_and_removed(
             await change(issued.webhook.id)
 
 
-async def test_a_disabled_webhook_hears_later_what_waited(
+async def test_a_webhook_receives_waiting_messages_once_enabled(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
     issued = await listen(webhooks, receiver)
@@ -153,7 +153,7 @@ async def test_a_disabled_webhook_hears_later_what_waited(
     assert await deliverer.run_once() == 1
 
 
-async def test_setting_active_ends_a_rest_as_enabling_does(
+async def test_setting_active_ends_a_pause_as_enabling_does(
     database: Database, webhooks: Webhooks, receiver: Receiver
 ) -> None:
     issued = await listen(webhooks, receiver)
