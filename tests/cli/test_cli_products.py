@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 
-from forager.cli.options import moment
+from forager.cli.model_flags import moment
 from forager.cli.products.product_views import HEIGHT, WIDTH, chart
 from forager.db.database import Database
 from forager.errors import InvalidInput

@@ -178,7 +178,7 @@ def test_how_a_domain_treats_its_tasks() -> None:
         (["products", "track", "what"], "nothing can be tracked"),
         (["tasks", "show", "7"], "there is no task 7"),
         (["tasks", "pause"], "no tasks were selected"),
-        (["tasks", "pause", "1", "--all"], "--all cannot be combined"),
+        (["tasks", "pause", "1", "--all"], "cannot be combined"),
         (["tasks", "recrawl", "7"], "there is no task 7"),
         (["tasks", "set", "1"], "nothing to set"),
         (["tasks", "list", "--cursor", "?"], "cursor"),

@@ -12,10 +12,12 @@ from typing import Annotated
 
 import pytest
 import typer
+from pydantic import BaseModel, Field
 from typer.testing import CliRunner
 
 from forager.cli import output
-from forager.cli.options import changes_of, grouped, number, option, setting
+from forager.cli.model_flags import ModelFlags
+from forager.cli.options import grouped, option
 from forager.cli.output import Steps
 from forager.db.cursor import Page
 from support.cli import forager
@@ -69,27 +71,36 @@ def test_a_column_may_be_left_out_if_it_is_empty(capsys: pytest.CaptureFixture[s
     assert lines == ["ID", " 7", "ID  NOTE", " 7", " 8  x"]
 
 
-settings = typer.Typer()
+class Changes(BaseModel):
+    delay: float | None = Field(default=None, description="Delay.")
+    region: str | None = None
+    urls: list[str] = []
+    kept: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    delay: str | None = setting("Delay.", parse=number("--delay", float))
-    region: str | None = setting("Region.")
+flags = typer.Typer()
 
 
-@settings.command()
+@flags.command()
 @grouped
-def change(wanted: Changes) -> None:
-    typer.echo(changes_of(wanted))
+def change(
+    context: typer.Context,
+    wanted: Annotated[Changes, ModelFlags(Changes, removable=("delay", "region"), urls="--url")],
+) -> None:
+    typer.echo(f"{wanted.model_dump(exclude_unset=True)} {context.info_name}")
 
 
-def test_a_setting_is_changed_removed_or_not_given() -> None:
-    assert CliRunner().invoke(settings, []).output == "{}\n"
-    given = CliRunner().invoke(settings, ["--delay", "1.5", "--region", "default"])
-    assert given.output == "{'delay': 1.5, 'region': None}\n"
-    refused = CliRunner().invoke(settings, ["--delay", "soon"]).exception
+def test_a_model_becomes_flags_of_the_command() -> None:
+    assert CliRunner().invoke(flags, []).output == "{} change\n"
+    given = CliRunner().invoke(flags, ["--delay", "1.5", "--region", "default", "--no-kept"])
+    assert given.output == "{'delay': 1.5, 'region': None, 'kept': False} change\n"
+    repeated = CliRunner().invoke(flags, ["--url", "a", "--url", "b"])
+    assert repeated.output == "{'urls': ['a', 'b']} change\n"
+    refused = CliRunner().invoke(flags, ["--delay", "soon"]).exception
     assert "--delay needs a number or `default`" in str(refused)
+    text = CliRunner().invoke(flags, ["--help"]).output
+    assert "N|default" in text
+    assert "Delay." in text
 
 
 def test_facts_without_a_value_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,6 +154,11 @@ def test_progress_off_a_terminal_is_a_line_at_times(monkeypatch: pytest.MonkeyPa
         ("export a1 --generation 1", "--generation is for markdown"),
         ("export a1 --format warc --body", "a WARC file holds the responses"),
         ("domains resolve a.example", "--accept or --discard"),
+        ("domains set a.example", "nothing to set"),
+        ("tasks pause", "no tasks were selected"),
+        ("tasks set 1", "nothing to set"),
+        ("dead-letters retry", "no dead letter was selected"),
+        ("products list --min-price cheap", "is not a number"),
         ("sources apply nowhere.yaml", "nowhere.yaml cannot be read"),
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Generic, TypedDict, TypeVar
 
 from fastapi import Depends, Path, Query, Request
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
@@ -21,7 +22,6 @@ from forager.errors import NotYet
 from forager.settings import Settings
 
 MAX_LIST = 1000
-MAX_BULK = 1000
 
 
 # health checks are answered at any load
@@ -193,8 +193,16 @@ async def refuse_unknown_query(request: Request) -> None:
 
 
 def _query_parameters(dependant: Dependant) -> set[str]:
-    own = {field.alias for field in dependant.query_params}
+    own = {name for field in dependant.query_params for name in _names(field)}
     return own.union(*(_query_parameters(each) for each in dependant.dependencies))
+
+
+def _names(field: ModelField) -> Iterable[str]:
+    """The name of a parameter, or those of the fields of a model of parameters."""
+    kind = field.field_info.annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind.model_fields
+    return [field.alias]
 
 
 def cut(found: Sequence[Row], offset: int, limit: int) -> Page[Row]:

@@ -6,15 +6,12 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from forager.amounts import parse_duration
-from forager.errors import InvalidInput
+from forager.cli.model_flags import ModelFlags, flags_of_model
 
 if TYPE_CHECKING:
     from forager.processes.started import StartedProcess
@@ -57,38 +54,6 @@ def switch(help: str, name: str) -> Any:
     return typer.Option(False, name, help=help)
 
 
-DEFAULT = "default"
-# the value of a setting that was given as `default`
-_REMOVED = object()
-
-
-def setting(help: str, *names: str, parse: Callable[[str], Any] = str, **how: Any) -> Any:
-    """Declare an option of `changes_of` that sets a value; `default` removes the value."""
-
-    def parsed(text: str) -> Any:
-        return _REMOVED if text == DEFAULT else parse(text)
-
-    return typer.Option(None, *names, help=help, parser=parsed, **how)
-
-
-def number(flag: str, kind: Callable[[str], float]) -> Callable[[str], float]:
-    """A parser of numbers for `setting`."""
-
-    def parse(text: str) -> float:
-        try:
-            return kind(text)
-        except ValueError:
-            raise InvalidInput(f"{flag} needs a number or `{DEFAULT}`, not {text!r}") from None
-
-    return parse
-
-
-def changes_of(group: Any) -> dict[str, Any]:
-    """The given options of a group by name; None for values to be removed."""
-    given = {each.name: getattr(group, each.name) for each in fields(group)}
-    return {n: None if v is _REMOVED else v for n, v in given.items() if v is not None}
-
-
 def argument(help: str, *, default: Any = None, **how: Any) -> Any:
     """Declare an optional argument as the default of a parameter."""
     return typer.Argument(default, help=help, **how)
@@ -97,23 +62,29 @@ def argument(help: str, *, default: Any = None, **how: Any) -> Any:
 def grouped(command: Callable[..., Any]) -> Callable[..., None]:
     """Replace each parameter that is a group of options by one option per field of the group.
 
-    A group is a dataclass. With `Annotated[Value, Group]` the command gets the result of `value()`
-    of the group, which is checked before anything else is done.
+    A group is a dataclass, or a model (see `ModelFlags`). With `Annotated[Value, Group]` the
+    command gets the result of `value()` of a dataclass, which is checked before anything else is
+    done.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, type[Any]] = {}
+    models: dict[str, ModelFlags] = {}
     for each in inspect.signature(command, eval_str=True).parameters.values():
-        group = _group_of(each.annotation)
-        if group is None:
-            parameters.append(each)
-        else:
+        if (flags := flags_of_model(each.annotation)) is not None:
+            models[each.name] = flags
+            parameters += flags.parameters()
+        elif (group := _group_of(each.annotation)) is not None:
             groups[each.name] = group
             parameters += _options(group)
+        else:
+            parameters.append(each)
 
     def run(**given: Any) -> None:
         for name, group in groups.items():
             options = group(**{each.name: given.pop(each.name) for each in fields(group)})
             given[name] = options.value() if hasattr(options, "value") else options
+        for name, flags in models.items():
+            given[name] = flags.value(given)
         command(**given)
 
     return with_signature(run, command, parameters)
@@ -146,22 +117,6 @@ def _options(group: type[Any]) -> list[inspect.Parameter]:
         inspect.Parameter(name, kind, default=default, annotation=kinds[name])
         for name, default in defaults.items()
     ]
-
-
-def moment(text: str | None) -> datetime | None:
-    """Parse a time, or an age such as 2d; a time without a zone is in UTC."""
-    if text is None:
-        return None
-    with suppress(ValueError):
-        at = datetime.fromisoformat(text.strip())
-        return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    try:
-        return datetime.now(UTC) - parse_duration(text)
-    except InvalidInput:
-        raise InvalidInput(
-            f"{text[:60]!r} is neither a time nor an age",
-            hint="Write it as 2d, 12h, 90min, 2026-01-31 or 2026-01-31T12:00Z.",
-        ) from None
 
 
 # of commands that print a result and exit

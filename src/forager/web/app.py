@@ -18,13 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from forager.api.limits import Slots
 from forager.api.problems import problem_response
 from forager.web.errors import error_page
-from forager.web.live import MAX_STREAMS
+from forager.web.page import MAX_STREAMS
 from forager.web.rendering import STATIC
 from forager.web.routes import (
     analytics,
     domains,
     errors,
-    events,
     jobs,
     new_crawl,
     overview,
@@ -55,7 +54,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     proxies.router,
     parsers.router,
     analytics.router,
-    events.router,
     webhooks.router,
 )
 

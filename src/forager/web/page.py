@@ -1,32 +1,41 @@
 """How a page and an action are declared.
 
 A page is a function that loads the values of its template. A request for the same URL that accepts
-`text/event-stream` gets the stream of the page: the function is called repeatedly, and the blocks
-of its template whose names begin with `live_` are sent when they have changed.
+`text/event-stream` gets the stream of the page: the function is called about once a second, and the
+blocks of its template whose names begin with `live_` are sent when they have changed. A page in a
+hidden tab has no stream: its script closes it, and opens another when the tab is visible again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import orjson
+import psycopg
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from forager.access.caller import Forbidden, Unauthorised
 from forager.api.services import CachedAnswer
 from forager.db.cursor import Page as Rows
-from forager.errors import ForagerError, InvalidInput
+from forager.errors import DatabaseUnavailable, ForagerError, InvalidInput, NotFound
+from forager.logs import get_logger
 from forager.web.errors import answer_error, wants_fragment
 from forager.web.forms import Form
-from forager.web.live import stream
 from forager.web.rendering import Page as Page
-from forager.web.rendering import full_page
+from forager.web.rendering import full_page, live_blocks
 from forager.web.sessions import Notice, check_token, write_notice
 from forager.web.visit import Visit
+
+log = get_logger("web")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,53 @@ def _streamed(visit: Visit, load: Callable[[], Awaitable[Page]]) -> Response:
     visit.request.app.state.streams.check()
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(stream(visit, load), media_type="text/event-stream", headers=headers)
+
+
+INTERVAL = 1.0
+MAX_STREAMS = 200  # of one process
+RETRY_MS = 2000
+
+
+async def stream(visit: Visit, load: Callable[[], Awaitable[Page]]) -> AsyncIterator[bytes]:
+    """Messages for the page's script: `part`, `look`, `trouble` and `gone`."""
+    state = visit.request.app.state
+    sent: dict[str, bytes] = {}
+    shown: str | None = None
+    with state.streams.taken():
+        yield f"retry: {RETRY_MS}\n\n".encode()
+        while not state.hub.closing:
+            try:
+                await visit.check()
+                page = await load()
+                if shown not in (None, page.template):  # another page altogether: load it
+                    yield _message("gone", {})
+                    return
+                shown, parts = page.template, live_blocks(visit, page)
+            except (Unauthorised, Forbidden, NotFound):
+                yield _message("gone", {})
+                return
+            except (DatabaseUnavailable, psycopg.Error) as error:
+                log.warning("a page cannot be kept up to date", reason=str(error))
+                yield _message("trouble", {"text": "the database does not answer"})
+            else:
+                for name, html in _changed(parts, sent):
+                    yield _message("part", {"id": name, "html": html})
+                yield _message("look", {"at": time.time()})
+            await asyncio.sleep(INTERVAL)
+
+
+def _changed(parts: Mapping[str, str], sent: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+    """The parts that differ from those sent before, which are updated."""
+    for name, html in parts.items():
+        digest = blake2b(html.encode(), digest_size=16).digest()
+        if sent.get(name) != digest:
+            sent[name] = digest
+            yield name, html
+
+
+def _message(kind: str, data: Mapping[str, object]) -> bytes:
+    # JSON has no raw line breaks, so one data line holds all of it
+    return b"event: %s\ndata: %s\n\n" % (kind.encode(), orjson.dumps(data))
 
 
 LONGEST = 1000

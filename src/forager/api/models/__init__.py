@@ -75,6 +75,8 @@ def interval_of(every: str | None) -> timedelta | None:
 
 __all__ = ["LARGEST_BIGINT", "LARGEST_INT", "PlainText"]
 
+# IDs in one request
+MAX_BULK = 1000
 Reason = Annotated[PlainText, Field(max_length=500)]
 Time = Annotated[datetime, AfterValidator(lambda at: at.astimezone(UTC))]
 

@@ -72,24 +72,41 @@ class DomainSettings(Order):
 
     model_config = example(delay=2.5, concurrency=2, every="12h")
 
-    delay: float | None = Field(default=None, ge=0, le=MAX_DELAY, description="In seconds.")
-    concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
+    delay: float | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_DELAY,
+        description="Minimum seconds between two requests; by default as each crawl says.",
+    )
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_CONCURRENCY,
+        description="Maximum connections at the same time; by default as each crawl says.",
+    )
     active: bool = Field(default=True, description="Whether it may be crawled at all.")
     per_proxy_only: bool = Field(
-        default=False, description="Apply the delay to each proxy separately."
+        default=False,
+        description="Apply the delay to each proxy separately, not to all requests together.",
     )
     proxy_rate: float | None = Field(
-        default=None, ge=1, le=MAX_PROXY_RATE, description="Requests per second of each proxy."
+        default=None,
+        ge=1,
+        le=MAX_PROXY_RATE,
+        description="Maximum requests per second of each proxy, from 1 to 5.",
     )
 
-    every: Every | None = Field(default=None, description="Recrawl interval of its tasks.")
+    every: Every | None = Field(
+        default=None,
+        description="Recrawl interval of its tasks, from their next visit on: 30m, 6h, 1d, 1w.",
+    )
     adaptive: bool | None = Field(
         default=None,
         description="Shorten the interval when prices change, and lengthen it when they do not.",
     )
     min_every: Every | None = Field(default=None, description="Shortest adapted interval.")
     max_every: Every | None = Field(default=None, description="Longest adapted interval.")
-    currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$")] | None = Field(
+    currency: Annotated[PlainText, Field(pattern="^[A-Za-z]{3}$", examples=["EUR"])] | None = Field(
         default=None, description="The currency its prices must have."
     )
     proxies: bool | None = Field(default=None, description="Whether its tasks use the proxy pool.")
@@ -97,12 +114,12 @@ class DomainSettings(Order):
         default=False, description="Whether its tasks may reach private addresses."
     )
     region: Region | None = Field(
-        default=None, description="Only workers in this region crawl it; null: all workers."
+        default=None, description="Only workers in this region crawl it; by default all workers."
     )
     render: RenderMode | None = Field(
         default=None,
         description="Render pages in a browser: where the static response lacks the content or the"
-        " price (auto), always, or never; null: auto.",
+        " price (auto, the default), always, or never.",
     )
     render_urls: list[Annotated[PlainText, Field(min_length=1, max_length=2000)]] = Field(
         default_factory=list,

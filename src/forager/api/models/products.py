@@ -5,13 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from forager.api.actions import API
-from forager.api.models import Amount, Interval, Order, PlainText, Time, View, example
+from forager.api.models import Amount, Interval, Moment, Order, PlainText, Time, View, example
+from forager.extract.product.record import Availability
 from forager.products import audit, offers, record, validation
 from forager.products import service as values
 from forager.products.alerts import AlertKind, NewAlert
+from forager.products.filters import Filters
 from forager.products.price_history import PriceEntry
 from forager.products.record import ImageRecord
 
@@ -27,6 +29,46 @@ class Product(View, row=record.ListedProduct):
     category: str | None = Field(examples=["Home > Lighting"])
     problems: int = Field(description="Number of fields that broke a rule.")
     updated_at: Time = Field(description="When its content last changed.")
+
+
+_Text = Annotated[PlainText, Field(max_length=1000)] | None
+_Amount = Annotated[Decimal, Field(ge=0, lt=10**10, allow_inf_nan=False)] | None
+
+
+class ProductQuery(BaseModel):
+    """Filters of lists, searches and exports of products."""
+
+    min_price: _Amount = Field(default=None, description="Minimum price.")
+    max_price: _Amount = Field(default=None, description="Maximum price.")
+    currency: Annotated[PlainText, Field(max_length=20, examples=["EUR"])] | None = Field(
+        default=None, description="Only products priced in this currency."
+    )
+    availability: list[Availability] = Field(
+        default_factory=list, max_length=20, description="Only with this stock, such as in_stock."
+    )
+    min_rating: Annotated[Decimal, Field(ge=0, le=5, allow_inf_nan=False)] | None = Field(
+        default=None, description="Minimum rating, from 0 to 5."
+    )
+    brand: _Text = Field(default=None, description="Only products of this brand.")
+    category: _Text = Field(
+        default=None, description="Only categories that contain this: `Shoes`, `Men > Shoes`."
+    )
+    domain: Annotated[PlainText, Field(max_length=300)] | None = Field(
+        default=None, description="Only this host, its subdomains, or the domain that covers it."
+    )
+    changed_since: Moment | None = Field(
+        default=None, description="Only products changed since this time, UTC without a zone."
+    )
+    has_problems: bool | None = Field(
+        default=None, description="Only products with, or without, problems."
+    )
+    sku: _Text = Field(default=None, description="Only products with this SKU.")
+    gtin: Annotated[PlainText, Field(max_length=100)] | None = Field(
+        default=None, description="Only products with this GTIN, EAN or UPC."
+    )
+
+    def filters(self) -> Filters:
+        return Filters(**{**dict(self), "availability": tuple(self.availability)})
 
 
 class ProductList(View):
@@ -253,7 +295,9 @@ class AlertOrder(Order):
     category: _Named = Field(
         default=None, description="Only products with this in their category path."
     )
-    gtin: _Named = Field(default=None, description="Only offers of this GTIN, in all shops.")
+    gtin: _Named = Field(
+        default=None, description="Only offers of this GTIN, EAN or UPC, in all shops."
+    )
 
     def new(self) -> NewAlert:
         return NewAlert(**self.model_dump())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field, WithJsonSchema, model_validator
+from pydantic import AwareDatetime, Field, WithJsonSchema
 
 from forager.api.actions import HintText, as_call
-from forager.api.limits import MAX_BULK
 from forager.api.models import (
     LARGEST_BIGINT,
+    MAX_BULK,
     Every,
     Interval,
     Order,
@@ -20,13 +20,14 @@ from forager.api.models import (
     example,
     interval_of,
 )
-from forager.errors import InvalidInput
+from forager.errors import ErrorKind, InvalidInput
 from forager.extract.text import storable
-from forager.hints import render
+from forager.hints import Hint, Option, render
 from forager.products.record import AttemptRecord
-from forager.settings.crawling import RenderMode
+from forager.settings.crawling import RenderMode, parse_render
 from forager.tasks import holds, task
 from forager.tasks import service as tasks
+from forager.tasks.dead_letters import LetterFilter
 from forager.tasks.imports import request_of
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -179,7 +180,9 @@ class TaskChoice(Order):
     model_config = example(domain="shop.example.org")
 
     ids: list[RowId] = Field(default_factory=list, max_length=MAX_BULK)
-    status: list[TaskStatus] = Field(default_factory=list, max_length=20)
+    status: list[TaskStatus] = Field(
+        default_factory=list, max_length=20, description="Only tasks in this state."
+    )
     domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
         default=None,
         description="Tasks of this host and its subdomains; without settings for this host, also"
@@ -188,14 +191,17 @@ class TaskChoice(Order):
     url: Annotated[PlainText, Field(min_length=1, max_length=2000)] | None = Field(
         default=None, description="Only URLs that contain this; * matches anything."
     )
-    all: bool = Field(default=False, description="All tasks; cannot be combined with other fields.")
+    all: bool = Field(default=False, description="All tasks; cannot be combined with a selection.")
 
     def selection(self) -> Selection:
         chosen = Selection(tuple(self.ids), tuple(self.status), self.domain, self.url)
         if chosen.is_everything != self.all:
+            names = (Option(name) for name in ("domain", "status", "url", "all"))
             raise InvalidInput(
-                "`all` goes with no other choice" if self.all else "no tasks were named",
-                hint="Give `ids`, `domain`, `status` or `url`; or `all`.",
+                "all tasks and a selection cannot be combined"
+                if self.all
+                else "no tasks were selected",
+                hint=Hint("Give IDs, {}, {} or {}; or {}.", *names),
             )
         return chosen
 
@@ -206,26 +212,29 @@ class TaskTerms(Order):
     model_config = example(priority=8, every="12h")
 
     priority: Priority | None = None
-    every: Every | None = Field(default=None, description="30m, 6h, 1d, 1w")
+    every: Every | None = Field(
+        default=None, description="Recrawl interval: 30m, 6h, 1d, 1w; by default the domain's."
+    )
     popularity: Popularity | None = None
     max_retries: Retries | None = None
     render: Render | None = None
 
-    @property
-    def default_render(self) -> bool:
-        return "render" in self.model_fields_set and self.render is None
-
-    @property
-    def default_every(self) -> bool:
-        return "every" in self.model_fields_set and self.every is None
-
-    @model_validator(mode="after")
-    def _something(self) -> Self:
-        given = (self.priority, self.popularity, self.max_retries)
-        is_named = self.model_fields_set & {"every", "render"}
-        if all(value is None for value in given) and not is_named:
-            raise ValueError("give `priority`, `every`, `popularity`, `max_retries` or `render`")
-        return self
+    def changes(self) -> dict[str, Any]:
+        """The arguments of `Tasks.set_terms`."""
+        given = {n: v for n, v in self.given().items() if n in TaskTerms.model_fields}
+        if not {"every", "render"} & given.keys() and all(v is None for v in given.values()):
+            raise InvalidInput(
+                "nothing to set was given",
+                hint="Give a priority, an interval, a popularity, retries or when to render.",
+            )
+        every, render = given.get("every"), given.get("render")
+        return {
+            **given,
+            "every": interval_of(every),
+            "default_every": "every" in given and every is None,
+            "render": None if render is None else parse_render(render),
+            "default_render": "render" in given and render is None,
+        }
 
 
 class ChosenTerms(TaskTerms, TaskChoice):
@@ -282,3 +291,23 @@ class SchedulerState(View, row=tasks.TaskStats, hidden=("counts", "backlog")):
     ticked_at: Time | None = Field(description="Last run of a scheduler; null: never.")
     interval: float = Field(description="Time between two runs.")
     all_hold: Hold | None
+
+
+class LetterChoice(Order):
+    """A selection of dead letters; all given conditions must match."""
+
+    model_config = example(cause="timeout", domain="shop.example.org")
+
+    ids: list[RowId] = Field(default_factory=list, max_length=MAX_BULK)
+    cause: ErrorKind | None = Field(default=None, description="Only this cause, such as timeout.")
+    domain: Annotated[PlainText, Field(min_length=1, max_length=300)] | None = Field(
+        default=None, description="Only this host, its subdomains, or the domain that covers it."
+    )
+    all: bool = Field(default=False, description="Select all dead letters.")
+
+    def filter(self) -> LetterFilter:
+        if not (self.ids or self.cause or self.domain or self.all):
+            names = (Option(name) for name in ("cause", "domain", "all"))
+            hint = Hint("Give IDs, {}, {} or {}.", *names)
+            raise InvalidInput("no dead letter was selected", hint=hint)
+        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)

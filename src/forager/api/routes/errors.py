@@ -9,17 +9,15 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from forager.api.limits import MAX_BULK, Domain, Limit, Listed, Offset, Paged, RowId, cut, listed
-from forager.api.models import LARGEST_BIGINT, Order, PlainText, View, example
+from forager.api.limits import Domain, Limit, Listed, Offset, Paged, RowId, cut, listed
+from forager.api.models import LARGEST_BIGINT, PlainText, View
+from forager.api.models.tasks import LetterChoice
 from forager.api.services import Operates, Reads
-from forager.errors import ErrorKind, InvalidInput, NotFound
+from forager.errors import ErrorKind, NotFound
 from forager.hints import Hint, action
 from forager.tasks import dead_letters as letters
 from forager.tasks import errors
 from forager.tasks.causes import ErrorType
-from forager.tasks.dead_letters import LetterFilter
-
-Host = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
 class TaskErrorGroup(View, row=errors.ErrorGroup):
@@ -38,26 +36,6 @@ class DeadLetter(View, row=letters.DeadLetter):
 
 class DeadLetterGroup(View, row=letters.LetterGroup):
     """Dead letters of one domain with the same cause."""
-
-
-class LetterChoice(Order):
-    """A selection of dead letters; all given conditions must match."""
-
-    model_config = example(cause="timeout", domain="shop.example.org")
-
-    ids: list[Annotated[int, Field(ge=1, le=LARGEST_BIGINT)]] = Field(
-        default_factory=list, max_length=MAX_BULK
-    )
-    cause: ErrorKind | None = None
-    domain: Host | None = None
-    all: bool = Field(default=False, description="Select all dead letters.")
-
-    def filter(self) -> LetterFilter:
-        if not (self.ids or self.cause or self.domain or self.all):
-            raise InvalidInput(
-                "no dead letter was named", hint="Give `ids`, `cause`, `domain` or `all`."
-            )
-        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)
 
 
 NotFoundIds = Annotated[list[int], Field(description="IDs that belong to no open dead letter.")]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from forager.analytics.answers import DEFAULT_DAYS, MOST_DAYS, Answer, list_queries
 from forager.api.limits import (
-    DomainOrEmpty,
     Limit,
     Listed,
     Paged20,
@@ -28,13 +26,12 @@ from forager.api.services import Operates, Reads, Services
 from forager.api.streams import IMAGE_TYPES, MEDIA_TYPES, download, file_responses, image_response
 from forager.db.cursor import Page
 from forager.errors import InvalidInput
-from forager.extract.product.record import Availability
 from forager.extract.product.wording import gtin_of
 from forager.hints import Hint, action
 from forager.products import service as products
 from forager.products.audit import last_audit
 from forager.products.export import Export, ExportContent, ExportFormat, export_stream
-from forager.products.filters import Filters, Order
+from forager.products.filters import Order
 from forager.products.offers import compare_offers
 from forager.products.price_history import largest_changes, price_history
 from forager.products.search import MAX_CHARACTERS
@@ -42,36 +39,10 @@ from forager.products.search import MAX_CHARACTERS
 router = APIRouter(prefix="/products", tags=["products"])
 
 ProductId = RowId
-Price = Annotated[Decimal | None, Query(ge=0, lt=10**10, allow_inf_nan=False)]
-Text = Annotated[PlainText | None, Query(max_length=1000)]
 Since = Annotated[Moment | None, Query(description="UTC without a zone.")]
 
 
-def _filters(
-    min_price: Price = None,
-    max_price: Price = None,
-    currency: Annotated[PlainText | None, Query(max_length=20, examples=["EUR"])] = None,
-    availability: Annotated[
-        list[Availability] | None, Query(max_length=20, description="Repeatable.")
-    ] = None,
-    min_rating: Annotated[Decimal | None, Query(ge=0, le=5, allow_inf_nan=False)] = None,
-    brand: Text = None,
-    category: Annotated[
-        Text, Query(description="Only categories that contain this: `Shoes`, `Men > Shoes`.")
-    ] = None,
-    domain: DomainOrEmpty = None,
-    changed_since: Since = None,
-    has_problems: Annotated[
-        bool | None, Query(description="Only products with, or without, problems.")
-    ] = None,
-    sku: Text = None,
-    gtin: Annotated[PlainText | None, Query(max_length=100)] = None,
-) -> Filters:
-    given = locals()  # the parameters have the names of the filters
-    return Filters(**{**given, "availability": tuple(availability or ())})
-
-
-Wanted = Annotated[Filters, Depends(_filters)]
+Wanted = Annotated[views.ProductQuery, Query()]
 
 
 @router.get("")
@@ -97,7 +68,7 @@ async def list_products(
             "what is searched for is ordered by how well it fits",
             hint="Give `q` or `order`, not both.",
         )
-    return views.ProductList.of(await here.find_products(q, wanted, order, paging))
+    return views.ProductList.of(await here.find_products(q, wanted.filters(), order, paging))
 
 
 @router.get("/stats")
@@ -112,7 +83,7 @@ async def changes(
 ) -> views.PriceMoves:
     """List the largest price changes in percent since a given time."""
     start = since or datetime.now(UTC) - timedelta(days=7)
-    found = await largest_changes(here.database, start, wanted, limit=limit)
+    found = await largest_changes(here.database, start, wanted.filters(), limit=limit)
     return views.PriceMoves(items=[views.PriceMove.of(each) for each in found])
 
 
@@ -169,7 +140,7 @@ async def export(
     if since is not None and content is not ExportContent.HISTORY:
         raise InvalidInput("`since` is for `history`", hint="Or give `changed_since`.")
     named = tuple(filter(None, (name.strip() for name in (columns or "").split(","))))
-    asked = Export(format_, wanted, content, since, named)
+    asked = Export(format_, wanted.filters(), content, since, named)
     asked.schema()  # unknown columns are an error before the first byte is sent
     parts = export_stream(here.database, asked)
     return await download(parts, f"products.{format_}", MEDIA_TYPES[format_])

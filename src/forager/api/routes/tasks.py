@@ -12,7 +12,7 @@ from forager.access.caller import Scope
 from forager.api.actions import as_call
 from forager.api.idempotency import OnlyOnce
 from forager.api.limits import DomainOrEmpty, Listed, Paged, RowId, Url, listed
-from forager.api.models import PlainText, interval_of
+from forager.api.models import PlainText
 from forager.api.models import tasks as views
 from forager.api.problems import FieldProblem, InvalidFields
 from forager.api.services import Operates, Reads, Services
@@ -188,9 +188,10 @@ _add_hold(
 @router.patch("/tasks")
 async def set_many(order: views.ChosenTerms, here: Operates) -> views.ChangedTasks:
     """Change the priority or the interval of tasks."""
-    chosen = order.selection()
+    chosen, changes = order.selection(), order.changes()
     unknown = await here.tasks.unknown(chosen)
-    return views.ChangedTasks(changed=await _set(here, chosen, order), not_found=unknown)
+    changed = await here.tasks.set_terms(chosen, **changes)
+    return views.ChangedTasks(changed=changed, not_found=unknown)
 
 
 @router.post("/tasks/remove")
@@ -204,7 +205,7 @@ async def remove_many(choice: views.TaskChoice, here: Operates) -> views.Removed
 @router.patch("/tasks/{task_id}")
 async def set_one(task_id: RowId, order: views.TaskTerms, here: Operates) -> views.TaskDetail:
     """Change the priority or the interval of a task; an interval counts from the last visit."""
-    await _set(here, _only(task_id), order)
+    await here.tasks.set_terms(_only(task_id), **order.changes())
     return await _detail(here, str(task_id))
 
 
@@ -224,19 +225,6 @@ async def recrawl_one(task_id: RowId, here: Operates) -> views.TaskDetail:
 async def _detail(here: Services, which: str) -> views.TaskDetail:
     report = await here.tasks.report(which)
     return views.TaskDetail.of(report, report.task)
-
-
-async def _set(here: Services, chosen: Selection, terms: views.TaskTerms) -> int:
-    return await here.tasks.set_terms(
-        chosen,
-        priority=terms.priority,
-        every=interval_of(terms.every),
-        default_every=terms.default_every,
-        popularity=terms.popularity,
-        max_retries=terms.max_retries,
-        render=terms.render,
-        default_render=terms.default_render,
-    )
 
 
 def _only(task_id: int) -> Selection:

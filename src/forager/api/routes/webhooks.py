@@ -9,8 +9,18 @@ from pydantic import Field
 from starlette.responses import Response
 
 from forager.api.idempotency import OnlyOnce
-from forager.api.limits import MAX_BULK, Domain, Listed, Paged, RowId, listed
-from forager.api.models import LARGEST_BIGINT, Moment, Order, PlainText, Reason, Time, View, example
+from forager.api.limits import Domain, Listed, Paged, RowId, listed
+from forager.api.models import (
+    LARGEST_BIGINT,
+    MAX_BULK,
+    Moment,
+    Order,
+    PlainText,
+    Reason,
+    Time,
+    View,
+    example,
+)
 from forager.api.models.products import AlertOrder, AlertRule
 from forager.api.services import Administers, Operates, Reads
 from forager.errors import InvalidInput

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forager.cli.crawls.crawl_flags import with_crawl_flags
+from forager.cli.crawls.crawl_flags import GivenOptions
 from forager.cli.crawls.crawl_progress import nothing_was_allowed, show_summary
 from forager.cli.failures import FAILED, INTERRUPTED, NOT_ALLOWED, OK
-from forager.cli.options import AsJson, JobId, flags_of, option, switch
+from forager.cli.options import AsJson, JobId, flags_of, grouped, option, switch
 from forager.cli.output import note, say, show_json, show_table
 from forager.cli.running import CommandContext, StoppedAtOnce, with_services
 from forager.demo import PORT
@@ -45,11 +45,13 @@ Urls = Annotated[
 ]
 
 
-def _crawl(
+@grouped
+def crawl(
     context: typer.Context,
     urls: Urls = None,
     *,
     file: Path | None = option("Read start URLs from a file, one per line (- for stdin)."),
+    options: GivenOptions,
     template: str | None = option(
         "Start from a saved template; URLs and flags given here replace its values.", metavar="NAME"
     ),
@@ -58,7 +60,6 @@ def _crawl(
     detach: bool = switch("Enqueue the crawl for a worker and exit.", "--detach"),
     dry_run: bool = switch("List the first URLs and what robots.txt says, and exit.", "--dry-run"),
     as_json: AsJson = False,
-    options: dict[str, Any],
 ) -> None:
     """Crawl a site and account for every URL.
 
@@ -106,9 +107,6 @@ def _show_preview(context: typer.Context, options: CrawlOptions, *, as_json: boo
         for each in found.urls
     ]
     return show_table("VIA, DECISION, URL", rows)
-
-
-crawl = with_crawl_flags(_crawl, after="file")
 
 
 def checked_options(given: dict[str, Any]) -> CrawlOptions:

@@ -8,8 +8,8 @@ import typer
 
 from forager.access.caller import LOCAL
 from forager.cli.crawls.crawl import Urls, as_flags
-from forager.cli.crawls.crawl_flags import with_crawl_flags
-from forager.cli.options import AsJson, Cursor, Limit
+from forager.cli.crawls.crawl_flags import GivenOptions
+from forager.cli.options import AsJson, Cursor, Limit, grouped
 from forager.cli.output import Columns, note, plain, say, show_facts, show_json
 from forager.cli.running import CommandContext, answers, lists, with_services
 from forager.crawl.options import CrawlTemplate
@@ -22,13 +22,15 @@ app = typer.Typer(
 TemplateName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.")]
 
 
-def _save(
+@app.command()
+@grouped
+def save(
     context: typer.Context,
     name: TemplateName,
     urls: Urls = None,
-    as_json: AsJson = False,
     *,
-    options: dict[str, Any],
+    options: GivenOptions,
+    as_json: AsJson = False,
 ) -> None:
     """Save start URLs and crawl options as a template, or replace one.
 
@@ -44,9 +46,6 @@ def _save(
     if saved.omitted:
         note(f"not saved because it is secret: {', '.join(saved.omitted)}")
     return say(f"saved template {saved.template.name}")
-
-
-app.command("save")(with_crawl_flags(_save, after="urls"))
 
 
 def _text(value: Any) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
-from forager.cli.options import DEFAULT, Cursor, Limit, changes_of, number, option, setting, switch
+from forager.api.models.network import DomainSettings
+from forager.cli.model_flags import DEFAULT, ModelFlags
+from forager.cli.options import Cursor, Limit, option, switch
 from forager.cli.output import (
     Columns,
     counted,
@@ -25,9 +27,7 @@ from forager.errors import InvalidInput
 from forager.fetch.budgets.budget import DEFAULT_CONCURRENCY, default_delay
 from forager.fetch.domains import Domain
 from forager.fetch.domains.service import DomainChanges
-from forager.settings.crawling import parse_render
 from forager.tasks.alarms import Decision, decide_alarm, list_alarms
-from forager.tasks.task import parse_every
 
 app = typer.Typer(
     help="Hosts, their crawl settings, and which are throttled now.", no_args_is_help=True
@@ -36,74 +36,15 @@ app = typer.Typer(
 Host = Annotated[str, typer.Argument(metavar="HOST", help="A host, host:port, or a URL.")]
 
 
-@dataclass(frozen=True, slots=True)
-class DomainOptions:
-    """Changes of a domain by their names in `DomainChanges`; `default` removes one."""
-
-    delay: str | None = setting(
-        "Minimum time between two requests; `default` leaves it to each crawl.",
-        metavar="SECONDS|default",
-        parse=number("--delay", float),
+def _changes(to: Callable[[DomainSettings], DomainChanges]) -> ModelFlags:
+    return ModelFlags(
+        DomainSettings,
+        to=to,
+        removable=True,
+        without=("active",),
+        per_proxy_only="--per-proxy-only/--in-total",
+        render_urls="--render-url",
     )
-    concurrency: str | None = setting(
-        "Maximum connections at the same time; `default` leaves it to each crawl.",
-        metavar="N|default",
-        parse=number("--concurrency", int),
-    )
-    per_proxy_only: bool | None = option(
-        "Apply the delay to each proxy separately, or to all requests together.",
-        "--per-proxy-only/--in-total",
-    )
-    proxy_rate: str | None = setting(
-        "Maximum requests per second through each proxy: 1 to 5.",
-        metavar="N|default",
-        parse=number("--proxy-rate", float),
-    )
-    every: str | None = setting(
-        "Recrawl interval of its tasks: 30m, 6h, 1d, 1w; applies from their next visit.",
-        metavar="6h|default",
-        parse=parse_every,
-    )
-    adaptive: bool | None = option(
-        "Shorten the interval when prices change, and lengthen it when they do not.",
-        "--adaptive/--no-adaptive",
-    )
-    shortest: str | None = setting(
-        "Shortest adapted interval.", "--min-every", metavar="1h|default", parse=parse_every
-    )
-    longest: str | None = setting(
-        "Longest adapted interval.", "--max-every", metavar="30d|default", parse=parse_every
-    )
-    currency: str | None = setting(
-        "The currency its prices must have.", metavar="EUR|default", parse=str.upper
-    )
-    proxies: bool | None = option("Whether its tasks use the proxy pool.", "--proxies/--no-proxies")
-    allow_private: bool | None = option(
-        "Whether its tasks may reach private addresses.", "--allow-private/--no-allow-private"
-    )
-    region: str | None = setting(
-        "Only workers in this region crawl it; `default`: all workers.", metavar="NAME|default"
-    )
-    render: str | None = setting(
-        "Render pages in a browser: where the static response lacks the content or the price"
-        " (auto), always, or never; `default`: auto.",
-        metavar="auto|always|never|default",
-        parse=parse_render,
-    )
-    render_urls: list[str] | None = option(
-        "Always render URLs that match this pattern, such as /app/* (repeatable); `default`: none.",
-        "--render-url",
-        metavar="PATTERN|default",
-    )
-
-    def value(self) -> DomainChanges:
-        changes = changes_of(self)
-        if urls := changes.pop("render_urls", None):
-            changes["render_urls"] = [url for url in urls if url != DEFAULT]
-        return cast(DomainChanges, changes)
-
-
-Changes = Annotated[DomainChanges, DomainOptions]
 
 
 def _now(domain: Domain) -> tuple[str, str]:
@@ -199,6 +140,15 @@ def _show_changed(changed: Sequence[Domain]) -> None:
         show_rows(DOMAIN_COLUMNS, changed)
 
 
+def _some_changes(settings: DomainSettings) -> DomainChanges:
+    if not settings.model_fields_set:
+        raise InvalidInput(
+            "nothing to set was given",
+            hint="Give --delay, --concurrency, --every or another option; see --help.",
+        )
+    return settings.changes()
+
+
 @app.command("set")
 @answers(_show_changed, document=lambda changed: changed[0] if len(changed) == 1 else changed)
 async def set_(
@@ -207,20 +157,19 @@ async def set_(
         list[str],
         typer.Argument(metavar="HOST...", help="Hosts or URLs; '*.example.com' is a pattern."),
     ],
-    changes: Changes,
+    changes: Annotated[DomainChanges, _changes(to=_some_changes)],
 ) -> object:
     """Change the crawl settings of domains; running crawls apply them within seconds."""
-    if not changes:
-        raise InvalidInput(
-            "nothing to set was given",
-            hint="Give --delay, --concurrency, --every or another option; see --help.",
-        )
     return await here.domains.set_many(hosts, changes)
 
 
 @app.command()
 @answers(_show)
-async def add(here: CommandContext, host: Host, changes: Changes) -> object:
+async def add(
+    here: CommandContext,
+    host: Host,
+    changes: Annotated[DomainChanges, _changes(to=DomainSettings.changes)],
+) -> object:
     """Add crawl settings for a host; they also apply to subdomains that have none."""
     return await here.domains.add(host, changes)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from forager.cli.options import Cursor, Domain, Limit, moment, option
+from forager.cli.model_flags import moment
+from forager.cli.options import Cursor, Domain, Limit, option
 from forager.cli.output import Columns, on_one_line
 from forager.cli.running import CommandContext, lists
 from forager.web.event_text import summary_of

@@ -6,22 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from forager.amounts import parse_duration, size_in_words
 from forager.cli.failures import print_error
-from forager.cli.options import (
-    DEFAULT,
-    AllowPrivate,
-    Limit,
-    argument,
-    changes_of,
-    option,
-    setting,
-    switch,
-)
+from forager.cli.model_flags import DEFAULT
+from forager.cli.options import AllowPrivate, Limit, argument, option, switch
 from forager.cli.output import Columns, fields_of, note, read_input, say, show_rows
 from forager.cli.running import CommandContext, answers, lists, runs
 from forager.errors import ForagerError, InvalidInput, NotAllowed
@@ -46,7 +38,7 @@ ProxyIds = Annotated[list[int], typer.Argument(metavar="ID...", help="IDs of pro
 class ProxyOptions:
     """Settings of proxies; `default` removes a setting."""
 
-    region: str | None = setting(
+    region: str | None = option(
         "Only workers in this region use it; `default`: all workers.", metavar="NAME|default"
     )
     cost: str | None = option(
@@ -57,12 +49,13 @@ class ProxyOptions:
     def value(self) -> ProxyChanges:
         if self.currency is not None and self.cost in (None, DEFAULT):
             raise InvalidInput("--currency is the currency of --cost", hint="Give --cost.")
-        changes = changes_of(self)
-        changes.pop("currency", None)
+        changes = ProxyChanges()
+        if self.region is not None:
+            changes["region"] = None if self.region == DEFAULT else self.region
         if self.cost is not None:
             is_default = self.cost == DEFAULT
             changes["cost"] = None if is_default else parse_cost(self.cost, self.currency)
-        return cast(ProxyChanges, changes)
+        return changes
 
 
 Changes = Annotated[ProxyChanges, ProxyOptions]

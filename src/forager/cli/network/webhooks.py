@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -14,7 +14,6 @@ from forager.cli.options import (
     Limit,
     Yes,
     argument,
-    changes_of,
     option,
     switch,
 )
@@ -173,7 +172,7 @@ class WebhookOptions:
     secret_file: SecretFile = None
 
     def value(self) -> WebhookChanges:
-        changes = changes_of(self)
+        changes = {name: value for name, value in asdict(self).items() if value is not None}
         if changes.pop("rotate") or "secret_file" in changes:
             changes["secret"] = _secret(changes.pop("secret_file", None))
         if kinds := changes.pop("kinds", None):

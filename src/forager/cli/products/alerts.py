@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
-from forager.cli.options import Cursor, Limit, option
+from forager.api.models.products import AlertOrder
+from forager.cli.model_flags import ModelFlags
+from forager.cli.options import Cursor, Limit
 from forager.cli.output import Columns
-from forager.cli.products.products import amount_of
 from forager.cli.running import CommandContext, answers, lists
-from forager.products.alerts import AlertKind, NewAlert, add_alert, delete_alert, list_alerts
+from forager.products.alerts import NewAlert, add_alert, delete_alert, list_alerts
 
 app = typer.Typer(
     help="Alert rules: new offers that meet one are `product.alert` events, sent to webhooks.",
@@ -19,31 +19,15 @@ app = typer.Typer(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RuleOptions:
-    kind: Annotated[AlertKind, typer.Argument(help="What triggers the rule.")]
-    percent: str | None = option("For price_drop: minimum drop in percent.")
-    amount: str | None = option("For price_below: prices below this amount.")
-    currency: str | None = option("Only prices in this currency.", metavar="CODE")
-    days: int | None = option(
-        "For new_low: number of days to compare with. For price_drop: compare with"
-        " the highest price of these days instead of the last one."
-    )
-    product: str | None = option("One product, by its ID or URL.")
-    domain: str | None = option("Only products of this domain.")
-    brand: str | None = option("Only products of this brand.")
-    category: str | None = option("Only products with this in their category path.")
-    gtin: str | None = option("Only offers of this GTIN, EAN or UPC, in all shops.")
-
-    def value(self) -> NewAlert:
-        given = asdict(self)
-        amounts = {name: amount_of(given[name]) for name in ("percent", "amount")}
-        return NewAlert(**{**given, **amounts})
+NewRule = Annotated[
+    NewAlert,
+    ModelFlags(AlertOrder, to=AlertOrder.new, kind=typer.Argument(help="What triggers the rule.")),
+]
 
 
 @app.command()
 @answers(lambda rule: f"added alert rule {rule.id}: {rule.condition}, {rule.scope}")
-async def add(here: CommandContext, rule: Annotated[NewAlert, RuleOptions]) -> object:
+async def add(here: CommandContext, rule: NewRule) -> object:
     """Add a rule. It triggers once when an offer meets it, and again after it was not met."""
     return await add_alert(here.database, rule)
 

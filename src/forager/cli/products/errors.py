@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from forager.amounts import parse_duration
+from forager.api.models.tasks import LetterChoice
+from forager.cli.model_flags import ModelFlags
 from forager.cli.options import (
     AsJson,
     Cursor,
@@ -17,7 +19,6 @@ from forager.cli.options import (
     argument,
     grouped,
     option,
-    switch,
 )
 from forager.cli.output import (
     Columns,
@@ -32,7 +33,6 @@ from forager.cli.output import (
 )
 from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, with_services
 from forager.db.cursor import Page
-from forager.errors import InvalidInput
 from forager.tasks import dead_letters as letters
 from forager.tasks.dead_letters import LetterFilter
 from forager.tasks.errors import ErrorFilter, ErrorRow, get_error, group_errors, list_errors
@@ -155,24 +155,14 @@ Cause = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LetterOptions:
-    """Options that select dead letters."""
-
-    ids: list[int] | None = argument("IDs of dead letters.", metavar="[ID]...")
-    cause: Cause = None
-    domain: Domain = None
-    everything: bool = switch("All dead letters.", "--all")
-
-    def value(self) -> LetterFilter:
-        if not (self.ids or self.cause or self.domain or self.everything):
-            raise InvalidInput(
-                "no dead letter was selected", hint="Give IDs, --cause, --domain or --all."
-            )
-        return LetterFilter(ids=self.ids or None, cause=self.cause, domain=self.domain)
-
-
-ChosenLetters = Annotated[LetterFilter, LetterOptions]
+ChosenLetters = Annotated[
+    LetterFilter,
+    ModelFlags(
+        LetterChoice,
+        to=LetterChoice.filter,
+        ids=typer.Argument(metavar="[ID]...", help="IDs of dead letters."),
+    ),
+]
 
 _LETTER_GROUP_COLUMNS: Columns = {
     "COUNT>": "count",

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 import typer
 
+from forager.api.models.products import ProductQuery
+from forager.cli.model_flags import ModelFlags, moment
 from forager.cli.options import (
     Cursor,
-    Domain,
     Force,
     Limit,
     Output,
     Yes,
-    moment,
     option,
     switch,
 )
@@ -58,49 +56,16 @@ app = typer.Typer(help="Products: prices, stock, history, search, export.", no_a
 Which = Annotated[str, typer.Argument(metavar="PRODUCT", help="Product ID or URL.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ProductOptions:
-    """Options that select products."""
-
-    min_price: str | None = option("Minimum price.", metavar="AMOUNT")
-    max_price: str | None = option("Maximum price.", metavar="AMOUNT")
-    currency: str | None = option("Only products priced in this currency.", metavar="CODE")
-    availability: list[str] | None = option("in_stock, out_of_stock, … (repeatable).")
-    min_rating: str | None = option("Minimum rating.", metavar="STARS")
-    brand: str | None = option("Only this brand.")
-    category: str | None = option("Only categories that contain this: 'Shoes', 'Men > Shoes'.")
-    domain: Domain = None
-    changed_since: str | None = option(
-        "Only products changed since this time: 2d, 12h, 2026-01-31T12:00Z.", metavar="WHEN"
-    )
-    has_problems: bool | None = option(
-        "Only products with, or without, problems.", "--problems/--no-problems"
+def _filters(*without: str) -> ModelFlags:
+    return ModelFlags(
+        ProductQuery,
+        to=ProductQuery.filters,
+        without=without,
+        has_problems="--problems/--no-problems",
     )
 
-    def value(self) -> Filters:
-        given = asdict(self)
-        for name in ("min_price", "max_price", "min_rating"):
-            given[name] = amount_of(given[name])
-        given["availability"] = tuple(self.availability or ())
-        return Filters(**{**given, "changed_since": moment(self.changed_since)})
 
-
-@dataclass(frozen=True, slots=True)
-class ListOptions(ProductOptions):
-    sku: str | None = option("Only products with this SKU.")
-    gtin: str | None = option("Only products with this GTIN, EAN or UPC.")
-
-
-Wanted = Annotated[Filters, ProductOptions]
-
-
-def amount_of(text: str | None) -> Decimal | None:
-    if text is None:
-        return None
-    try:
-        return Decimal(text.strip()[:40])
-    except InvalidOperation:
-        raise InvalidInput(f"{text[:40]!r} is not a number", hint="Write it as 49.90.") from None
+Wanted = Annotated[Filters, _filters("sku", "gtin")]
 
 
 def _show_audit(found: Audit) -> None:
@@ -175,7 +140,7 @@ async def restore(
 )
 async def list_(
     here: CommandContext,
-    wanted: Annotated[Filters, ListOptions],
+    wanted: Annotated[Filters, _filters()],
     order: Order = option("Sort order.", default=Order.NEWEST),
     limit: Limit = 20,
     cursor: Cursor = None,
@@ -235,7 +200,12 @@ async def search(
     """Search names, brands, categories and descriptions. Words that begin with - go after --."""
     async with open_engine(here.settings) as engine:
         return await search_products(
-            here.database, " ".join(words), wanted, cursor=cursor, limit=limit, engine=engine
+            here.database,
+            " ".join(words),
+            wanted,
+            cursor=cursor,
+            limit=limit,
+            engine=engine,
         )
 
 

@@ -6,25 +6,24 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from forager.cli.options import Cursor, Domain, Limit, Yes, argument, option, switch
+from forager.api.models.tasks import TaskChoice, TaskTerms
+from forager.cli.model_flags import ModelFlags
+from forager.cli.options import Cursor, Domain, Limit, Yes, option, switch
 from forager.cli.output import counted, note, plain, say, show_rows
 from forager.cli.products import task_views as views
 from forager.cli.running import CommandContext, answers, confirm, exit_if_unknown, lists, runs
-from forager.errors import InvalidInput
-from forager.settings.crawling import parse_render
 from forager.tasks.archived_page import visited_page
 from forager.tasks.holds import Held, Holds
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
 from forager.tasks.service import Recrawled
-from forager.tasks.task import Task, parse_every
-
-DEFAULT = "default"
+from forager.tasks.task import Task
 
 app = typer.Typer(help="Tracked pages: due times, outcomes, holds, recrawls.", no_args_is_help=True)
 
@@ -34,29 +33,14 @@ Statuses = Annotated[
 Url = Annotated[str | None, typer.Option(help="Only URLs that contain this; * matches anything.")]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOptions:
-    """Options that select tasks; all of them only with --all."""
-
-    ids: list[int] | None = argument("IDs of tasks.", metavar="[ID]...", min=1)
-    status: Statuses = None
-    domain: Domain = None
-    url: Url = None
-    everything: bool = switch("All tasks.", "--all")
-
-    def value(self) -> Selection:
-        chosen = Selection(tuple(self.ids or ()), tuple(self.status or ()), self.domain, self.url)
-        if chosen.is_everything != self.everything:
-            raise InvalidInput(
-                "--all cannot be combined with a selection"
-                if self.everything
-                else "no tasks were selected",
-                hint="Give IDs, --domain, --status or --url; or --all.",
-            )
-        return chosen
-
-
-Chosen = Annotated[Selection, TaskOptions]
+Chosen = Annotated[
+    Selection,
+    ModelFlags(
+        TaskChoice,
+        to=TaskChoice.selection,
+        ids=typer.Argument(metavar="[ID]...", min=1, help="IDs of tasks."),
+    ),
+]
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Task ID or URL.")]
 
 
@@ -145,6 +129,13 @@ def _changes(
     )
 
 
+async def _changed(
+    here: CommandContext, chosen: Selection, change: Callable[[Selection], Awaitable[Any]]
+) -> Changed:
+    unknown = await here.tasks.unknown(chosen)
+    return Changed(await change(chosen), unknown, chosen)
+
+
 def _show_recrawled(done: Changed) -> None:
     result: Recrawled = done.result
     say(f"{counted(result.due, 'task')} due now")
@@ -166,15 +157,7 @@ def _show_recrawled(done: Changed) -> None:
 )
 async def recrawl(here: CommandContext, chosen: Chosen) -> object:
     """Crawl tasks now, before others of the same domain and priority."""
-    unknown = await here.tasks.unknown(chosen)
-    return Changed(await here.tasks.recrawl(chosen), unknown, chosen)
-
-
-async def _hold(
-    here: CommandContext, chosen: Selection, move: Callable[[Holds, Selection], Awaitable[Held]]
-) -> Changed:
-    unknown = await here.tasks.unknown(chosen)
-    return Changed(await move(Holds(here.database), chosen), unknown, chosen)
+    return await _changed(here, chosen, here.tasks.recrawl)
 
 
 def _show_held(done: Changed, state: str) -> None:
@@ -200,72 +183,49 @@ def _show_held(done: Changed, state: str) -> None:
 @_changes(lambda done: _show_held(done, "paused"))
 async def pause(here: CommandContext, chosen: Chosen) -> object:
     """Pause all tasks, the tasks of a domain, or selected tasks. Work in progress is completed."""
-    return await _hold(here, chosen, Holds.pause)
+    return await _changed(here, chosen, Holds(here.database).pause)
 
 
 @app.command()
 @_changes(lambda done: _show_held(done, "stopped"))
 async def stop(here: CommandContext, chosen: Chosen) -> object:
     """Pause tasks, and cancel work in progress."""
-    return await _hold(here, chosen, Holds.stop)
+    return await _changed(here, chosen, Holds(here.database).stop)
 
 
 @app.command()
 @_changes(lambda done: _show_held(done, "resumed"))
 async def resume(here: CommandContext, chosen: Chosen) -> object:
     """End a hold on all tasks, on a domain, or on selected tasks; other holds stay."""
-    return await _hold(here, chosen, Holds.resume)
+    return await _changed(here, chosen, Holds(here.database).resume)
 
 
 @app.command()
-@_changes(lambda done: f"{counted(done.result['removed'], 'task')} removed")
+@_changes(
+    lambda done: f"{counted(done.result, 'task')} removed",
+    lambda done: {"removed": done.result, "not_found": done.unknown},
+)
 async def remove(here: CommandContext, chosen: Chosen, yes: Yes = False) -> object:
     """Stop tracking. Products, their history and the archive stay."""
-    unknown = await here.tasks.unknown(chosen)
     if not yes:
-        confirm(f"Remove {counted(await here.tasks.count(chosen), 'task')}?", yes=yes)
-    return Changed({"removed": await here.tasks.remove(chosen)}, unknown, chosen)
+        count = await here.tasks.count(chosen)
+        confirm(f"Remove {counted(count, 'task')}?", yes=yes)
+    return await _changed(here, chosen, here.tasks.remove)
 
 
-@dataclass(frozen=True, slots=True)
-class TermOptions:
-    """Options that change tasks; `default` returns to the setting of the domain."""
-
-    priority: int | None = option("Higher runs first.", min=0, max=9)
-    every: str | None = option(
-        "Recrawl interval: 30m, 6h, 1d, 1w; `default`: the domain's interval.", metavar="6h|default"
-    )
-    popularity: float | None = option("Breaks ties between tasks: higher runs first.")
-    retries: int | None = option("Retries of a visit.", min=0, max=1000)
-    render: str | None = option(
-        "Render pages in a browser: those without a price (auto), always, or never;"
-        " `default`: the setting of the domain.",
-        metavar="auto|always|never|default",
-    )
-
-    def value(self) -> dict[str, Any]:
-        given = (self.priority, self.every, self.popularity, self.retries, self.render)
-        if all(each is None for each in given):
-            raise InvalidInput(
-                "nothing to set was given",
-                hint="Give --priority, --every, --popularity, --retries or --render.",
-            )
-        return {
-            "priority": self.priority,
-            "every": None if self.every in (None, DEFAULT) else parse_every(self.every),
-            "default_every": self.every == DEFAULT,
-            "popularity": self.popularity,
-            "max_retries": self.retries,
-            "render": None if self.render in (None, DEFAULT) else parse_render(self.render),
-            "default_render": self.render == DEFAULT,
-        }
+Terms = Annotated[
+    dict[str, Any],
+    ModelFlags(
+        TaskTerms, to=TaskTerms.changes, removable=("every", "render"), max_retries="--retries"
+    ),
+]
 
 
 @app.command("set")
-@_changes(lambda done: f"{counted(done.result['changed'], 'task')} changed")
-async def set_(
-    here: CommandContext, chosen: Chosen, terms: Annotated[dict[str, Any], TermOptions]
-) -> object:
+@_changes(
+    lambda done: f"{counted(done.result, 'task')} changed",
+    lambda done: {"changed": done.result, "not_found": done.unknown},
+)
+async def set_(here: CommandContext, chosen: Chosen, terms: Terms) -> object:
     """Change the priority, interval, popularity, retries or rendering of tasks."""
-    unknown = await here.tasks.unknown(chosen)
-    return Changed({"changed": await here.tasks.set_terms(chosen, **terms)}, unknown, chosen)
+    return await _changed(here, chosen, partial(here.tasks.set_terms, **terms))

@@ -59,7 +59,10 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
         r"|sold[ -]?out|\bunavailable\b|not (?:currently )?(?:available|in stock)"
         r"|(?:temporarily|currently|momentarily) (?:unavailable|out)|\boos\b|\bno stock\b"
         r"|(?<![\d.,])0 (?:in stock|left\b|remaining\b|available\b)"
-        r"|check back (?:soon|later)|notify me when|email me when|^sold[.!]?$"
+        r"|check back (?:soon|later)|notify me when|email me when|^sold[.!]?$|\bcoming soon\b"
+        r"|(?:expected|due|will be)(?: to be)? (?:back )?in stock|not yet available"
+        r"|demnächst (?:verfügbar|erhältlich|lieferbar)|bientôt disponible|próximamente"
+        r"|prossimamente|binnenkort (?:leverbaar|verkrijgbaar|beschikbaar)|скоро в продаже"
         r"|(?:has been|already|is|was|item) sold[.!]?$|back in stock (?:soon|alert|notif)"
         r"|ausverkauft|nicht (?:auf lager|verfügbar|lieferbar|vorrätig|erhältlich)|vergriffen"
         r"|derzeit nicht|momentan nicht|rupture(?: de stock)?|épuisé|indisponible|pas (?:en stock|"
@@ -98,7 +101,9 @@ _WORDS: tuple[tuple[Availability, str], ...] = (
     ),
     (
         Availability.LIMITED,
-        r"only \d{1,3} (?:left|remaining|in stock|available)|(?:low|limited) stock|last (?:one|few"
+        r"only \d{1,3} (?:(?:items?|pieces?|units?|pairs?) )?(?:left|remaining|in stock|available)"
+        r"|(?<![\d.,])[1-9] (?:(?:items?|pieces?|units?|pairs?) )?(?:left|remaining)\b"
+        r"|(?:low|limited) stock|last (?:one|few"
         r"|items?)"
         r"|few (?:left|remaining)|nur noch \d{1,3}|wenige verfügbar|plus que \d{1,3}"
         r"|il ne reste (?:plus )?"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -60,6 +59,7 @@ class Elements:
     images: list[Element] = field(default_factory=list)
     bases: list[Element] = field(default_factory=list)
     links: list[Element] = field(default_factory=list)
+    anchors: list[Element] = field(default_factory=list)
     # the short texts of the body that are shown
     texts: list[Text] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
@@ -74,45 +74,51 @@ class Elements:
 def collect_elements(tree: LexborHTMLParser) -> Elements:
     """Collect elements in one walk for all readers, instead of one query per kind."""
     found = Elements()
-    texts, bodies = found.texts, list[Element]()
     by_tag = {tag: getattr(found, name) for tag, name in _LISTS.items()}
-    by_tag[_BODY] = bodies
     by_kind: dict[str, list[Element]] = {kind: getattr(found, kind) for kind, _ in _KINDS}
-    order = -1
-    last = 0
     nodes = tree.root.traverse(include_text=True, skip_empty=True) if tree.root is not None else ()
-    class_kinds, id_kinds, is_plain = _CLASS_KINDS, _ID_KINDS, _TELLING.isdisjoint
+    order, last, in_body = -1, 0, False
     # the loop runs for thousands of nodes, most of them irrelevant: only cheap checks here
+    text_id, comment_id, body_id, silent, typed = _TEXT, _COMMENT, _BODY, _SILENT_TAGS, _TYPED
+    class_kinds, id_kinds, is_plain = _CLASS_KINDS, _ID_KINDS, _TELLING.isdisjoint
+    list_of, keep_text, element = by_tag.get, found.texts.append, _element
     for node in nodes:
-        if (tag := node.tag_id) == _TEXT:
+        if (tag := node.tag_id) == text_id:
             # invisible text is the first node of its element, and may be long
-            if bodies and not (last in _SILENT_TAGS and _is_silent(node.parent)):
+            if in_body and not (last in silent and _is_silent(node.parent)):
                 text = node.text_content or ""
                 if len(text) < _MAX_TEXT and (text := text.strip()):
-                    texts.append((order, node, text))
+                    keep_text((order, node, text))
             continue
         last = tag
-        if tag == _COMMENT:
+        if tag == comment_id:
             continue
         order += 1
+        if tag == body_id:
+            in_body = True
         attributes = node.attributes
-        if tag in by_tag:
-            by_tag[tag].append(_element((order, node, (attributes.get("type") or "").lower())))
+        if (kept := list_of(tag)) is not None:
+            kind = (attributes.get("type") or "").lower() if tag in typed else ""
+            kept.append(element((order, node, kind)))
         if not attributes:
             continue
-        classes, identifier = attributes.get("class"), attributes.get("id")
+        classes = attributes.get("class")
         kinds = class_kinds[classes] if classes else ()
-        if identifier and (also := id_kinds[identifier]):
-            kinds = tuple(dict.fromkeys((*kinds, *also)))
-        if not is_plain(attributes):
-            _collect_telling(found, _element((order, node, "")), attributes, kinds)
-        elif kinds:
-            element = _element((order, node, _names(classes, identifier)))
+        # an element with a class only, the most common one, needs no further check
+        if len(attributes) > 1 or not classes:
+            identifier = attributes.get("id")
+            if identifier and (also := id_kinds[identifier]):
+                kinds = tuple(dict.fromkeys((*kinds, *also)))
+            if not is_plain(attributes):
+                _collect_telling(found, element((order, node, "")), attributes, kinds)
+                continue
+        if kinds:
+            named = element((order, node, _names(classes, attributes.get("id"))))
             for kind in kinds:
-                by_kind[kind].append(element)
+                by_kind[kind].append(named)
     for kept in (*by_tag.values(), *by_kind.values()):
         del kept[_MAX_KEPT:]
-    del texts[_MAX_TEXTS:]
+    del found.texts[_MAX_TEXTS:]
     return found
 
 
@@ -122,18 +128,6 @@ def _names(classes: str | None, identifier: str | None) -> str:
 
 def _is_silent(node: LexborNode | None) -> bool:
     return node is not None and node.tag_id in _SILENT_TAGS
-
-
-def anchors_near(tree: LexborHTMLParser, first: int, last: int) -> Iterator[tuple[int, LexborNode]]:
-    """The links in a range of elements, in document order."""
-    order = -1
-    for node in tree.root.traverse() if tree.root is not None else ():
-        tag = node.tag_id
-        order += tag != _COMMENT
-        if order > last:
-            return
-        if tag == _ANCHOR and order >= first:
-            yield order, node
 
 
 def tag_id(tag: str) -> int:
@@ -154,10 +148,11 @@ def content_id(content: str) -> int:
 _COMMENT = content_id("<!-- -->")
 _TEXT = content_id("text")
 _BODY = tag_id("body")
-_ANCHOR = tag_id("a")
 _SILENT_TAGS = frozenset(
     map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
 )
+# of these, the type is kept
+_TYPED = frozenset(map(tag_id, ["script", "input"]))
 _LISTS = {
     tag_id(tag): name
     for tag, name in {
@@ -169,15 +164,19 @@ _LISTS = {
         "img": "images",
         "base": "bases",
         "link": "links",
+        "a": "anchors",
     }.items()
 }
 _SKU_ATTRIBUTES = frozenset(
     ["data-sku", "data-product-id", "data-productid", "data-product_id", "data-item-id", "data-pid",
-     "data-product-sku"]
+     "data-product-sku", "data-product_sku"]
 )  # fmt: skip
 _JSON_ATTRIBUTES = frozenset(
-    ["data-product", "data-product_variations", "data-product-json", "data-props", "data-item"]
-)
+    ["data-product", "data-product_variations", "data-product-json", "data-props", "data-item",
+     "data-product-data", "data-product-info", "data-product-details", "data-analytics",
+     "data-analytics-product", "data-gtm", "data-gtm-product", "data-gtmdata", "data-ecommerce",
+     "data-enhanced-ecommerce", "data-tracking", "data-tracking-data", "data-datalayer"]
+)  # fmt: skip
 _TEST_NAMES = (
     "data-testid",
     "data-test",
@@ -185,6 +184,8 @@ _TEST_NAMES = (
     "data-automation",
     "data-qa",
     "data-auto",
+    "data-hook",
+    "data-cy",
 )
 BRAND_ATTRIBUTES = frozenset(
     ["data-brand", "data-product-brand", "data-item-brand", "data-brand-name", "data-manufacturer",
@@ -207,6 +208,8 @@ def _collect_telling(
     telling = _TELLING.intersection(attributes)
     if "role" in telling and attributes["role"] == "button" and node.tag != "button":
         _keep(found.buttons, element)
+    if len(telling) == 1 and "role" in telling and not kinds:
+        return
     if not telling.isdisjoint(_MICRODATA):
         _keep(found.microdata, element)
     if not telling.isdisjoint(_RDFA) and ("typeof" in telling or node.tag != "meta"):
@@ -243,7 +246,7 @@ _KINDS = (
     ("crumbs", r"crumb"),
     ("buys", r"add-?_?to-?_?(?:cart|bag|basket)|addtocart|buy-?_?now|buy-?_?button|btn-?buy"),
     ("brands", r"brand|manufactur|\bmarque|\bmarke|\bmarca|vendor|byline|znacka|vyrobce"
-               r"|designer|product-{0,2}_?(?:maker|supplier)"),
+               r"|designer|product-{0,2}_?(?:maker|supplier)|caption-with-letter-spacing"),
     ("ratings", r"rating|review-?_?count|reviews-?_?count"),
 )  # fmt: skip
 _ANY_KIND = re.compile("|".join(pattern for _, pattern in _KINDS))

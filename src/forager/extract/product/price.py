@@ -16,6 +16,7 @@ from forager.extract.product.currency import (
     WHOLE_CURRENCIES,
     currency_of,
     is_sign,
+    iso_code,
 )
 
 # the limit of the column of products
@@ -71,7 +72,7 @@ def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
         written = found["amount"] or found["split"].replace(found["sign"], " ")
         amount = amount_of(" ".join(written.split()) if found["sign"] else written, currency)
         if amount is not None:
-            yield Money(amount, symbol, currency, found.start(), found.end())
+            yield Money(amount, symbol, currency, *_span(found, hints))
 
 
 def _amounts_in(text: str) -> Iterator[re.Match[str]]:
@@ -86,10 +87,23 @@ def _amounts_in(text: str) -> Iterator[re.Match[str]]:
 
 
 def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str | None, str | None]:
-    for written in (found["before"], found["sign"], found["after"]):
-        if written and is_sign(written, hints):
-            return written, currency_of(written, hints)
-    return None, None
+    written = (found["before"], found["sign"], found["after"])
+    signs = [each for each in written if each and is_sign(each, hints)]
+    if not signs:
+        return None, None
+    # a code beside a symbol says which of its currencies is meant: $89.90 CAD
+    code = next((code for each in signs if (code := iso_code(each))), None)
+    return signs[0], code or currency_of(signs[0], hints)
+
+
+def _span(found: re.Match[str], hints: tuple[str, ...]) -> tuple[int, int]:
+    """The amount with its signs, without words of three letters beside it: per, off, was."""
+    before, after = found["before"], found["after"]
+    written = "amount" if found["amount"] else "split"
+    return (
+        found.start() if before and is_sign(before, hints) else found.start(written),
+        found.end() if after is None or is_sign(after, hints) else found.start("after"),
+    )
 
 
 def amount_of(written: str, currency: str | None = None) -> Decimal | None:

@@ -58,7 +58,8 @@ BRAND_LABELS = frozenset(
      "fabricante", "producent", "fabrikant", "tillverkare", "merkki", "mærke", "merke",
      "producător", "бренд", "производитель", "виробник", "торговая марка", "ブランド", "メーカー",
      "品牌", "브랜드", "제조사", "מותג", "العلامة التجارية", "merek", "ยี่ห้อ", "thương hiệu", "maker",
-     "made by", "manufactured by", "make", "markenname", "marke/hersteller", "marchio",
+     "made by", "manufactured by", "make", "vendor", "designer", "markenname",
+     "marke/hersteller", "marchio",
      "nome della marca", "nome do fabricante", "nome da marca", "nombre de la marca",
      "marque du produit", "nom de la marque", "fabrikant/merk", "merknaam", "valmistaja", "brändi",
      "produsent", "varemerke", "κατασκευαστής", "μάρκα", "εταιρεία", "proizvođač", "proizvajalec",
@@ -69,24 +70,63 @@ BRAND_LABELS = frozenset(
 )  # fmt: skip
 BRAND_LABEL = rf"(?:(?:product|item) )?(?:{'|'.join(sorted(BRAND_LABELS, reverse=True))})(?: name)?"
 _BRAND_PREFIX = re.compile(rf"^(?:{BRAND_LABEL}|by|von)\s*[:：]\s*", re.IGNORECASE)
-# links to the shop of a brand inside a larger shop
-_BRAND_SHOP = re.compile(
-    r"(?:visit the|besuchen sie den|visiter la boutique|visita (?:lo store di|la tienda de)"
-    r"|bezoek de|zobacz sklep|shop"
+# links to the shop of a brand inside a larger shop; `of` names a maker, and no kind of product
+_MAKER_CALLS = (
+    r"visit the(?= .* (?:store|shop|page)$)|besuchen sie den|visiter la boutique"
+    r"|visita (?:lo store di|la tienda de)|bezoek de|zobacz sklep"
     r"|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
-    r"(?: (?:products?|items?))?(?: (?:of|from|by))?"
+    r"(?: (?:products?|items?))? (?:of|from|by)"
     r"|(?:all|more)(?: (?:products?|items?))? (?:of|from|by)"
     r"|(?:alle |weitere |mehr )(?:artikel |produkte )?(?:von|der marke)"
-    r"|(?:voir )?(?:tous les|plus de) (?:produits|articles)?(?: d[eu])?"
-    r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri)"
-    r"(?: (?:los )?(?:productos|prodotti|produtos))?(?: d[eio]\w*)?"
+    r"|(?:voir )?(?:tous les|plus de) (?:produits|articles)(?: d[eu])?"
+    r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri) (?:los )?(?:productos|prodotti|produtos)"
+    r"(?: d[eio]\w*)?"
     r"|(?:todos os|tutti i|todos los) (?:produtos|prodotti|productos)(?: d[aeio]\w*)?"
     r"|(?:bekijk )?alle (?:producten|artikelen) van"
-    r"|(?:zobacz )?(?:więcej|wszystkie produkty)(?: (?:od|marki))?"
-    r"|(?:všechny|všetky) produkty(?: značky)?)\s+(.{1,80}?)"
-    r"(?:[ -](?:store|shop|winkel|products?|items?|artikel|produkte))?",
+    r"|(?:zobacz )?wszystkie produkty(?: (?:od|marki))?"
+    r"|(?:všechny|všetky) produkty(?: značky)?"
+)
+_CALLS = (
+    r"visit the|shop|(?:shop|view|see|show|browse|discover|explore|find)(?: all| more)"
+    r"(?: (?:products?|items?))?|(?:voir )?(?:tous les|plus de)(?: d[eu])?"
+    r"|(?:ver|vedi|mostra) (?:m[áa]s|todos?|tutti|altri)(?: d[eio]\w*)?"
+    r"|(?:zobacz )?więcej(?: (?:od|marki))?"
+)
+_CALLED = (
+    r"\s+(?P<brand>.{1,80}?)(?:[ -](?:store|shop|page|winkel|products?|items?|artikel|produkte))?"
+)
+_BRAND_SHOP = re.compile(rf"(?:{_MAKER_CALLS}|{_CALLS}){_CALLED}", re.IGNORECASE)
+_MAKER_SHOP = re.compile(rf"(?:{_MAKER_CALLS}){_CALLED}", re.IGNORECASE)
+# a kind of product is in lower case here, or the whole line has capitals: Shop All Shoes
+_ALL_OF_BRAND = re.compile(rf"(?:Shop|View|See|Browse|Discover|Explore) all{_CALLED}")
+# "more from this collection", "more from our blog"
+_NO_MAKER = re.compile(
+    r"(?:this|these|that|our|us|your|my|same|other|similar|diese[mrs]?|uns|unser\w*|cette?|ces|notre"
+    r"|nos|esta|este|nuestr\w+|questo|questa|deze|onze|brand|seller|shop|store|collection|categor\w+"
+    r"|range|serie\w*|products?|items?)\b",
     re.IGNORECASE,
 )
+# the first letters of such lines
+CALL_STARTS = frozenset(
+    ["vis", "bes", "bez", "zob", "sho", "vie", "see", "bro", "dis", "exp", "fin", "all", "mor",
+     "wei", "meh", "voi", "tou", "abo", "plu", "ver", "ved", "mos", "tod", "tut", "bek", "wsz",
+     "vše"]
+)  # fmt: skip
+
+
+def maker_called(text: str) -> str | None:
+    """The maker of whom a line offers more: "More from Acme", "Visit the Acme store"."""
+    return _proper_name(_MAKER_SHOP.fullmatch(text))
+
+
+def all_called(text: str) -> str | None:
+    """The name after "Shop all": a brand, or a kind of product that has capitals."""
+    return _proper_name(_ALL_OF_BRAND.fullmatch(text))
+
+
+def _proper_name(call: re.Match[str] | None) -> str | None:
+    name = call["brand"] if call else ""
+    return name if name[:1].isupper() and not _NO_MAKER.match(name) else None
 
 
 def brand_of(value: Any) -> str | None:
@@ -96,7 +136,7 @@ def brand_of(value: Any) -> str | None:
     text = _BRAND_PREFIX.sub("", text)
     shop = _BRAND_SHOP.fullmatch(text)
     # a page title in place of a brand ends with the name of the site
-    brand = (shop[1] if shop else text).partition(" | ")[0].strip()
+    brand = (shop["brand"] if shop else text).partition(" | ")[0].strip()
     return brand if brand.lower() not in _NOTHING else None
 
 

@@ -1,4 +1,4 @@
-"""Webhooks, their subscriptions and the outcome of each message."""
+"""Events of products, domains and jobs; webhooks and the outcome of each message to them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,38 @@ import orjson
 from forager.api.limits import RowId
 from forager.api.models import LARGEST_BIGINT
 from forager.errors import InvalidInput
+from forager.jobs.history import KINDS, list_moves
 from forager.web.formats import counted, number
 from forager.web.forms import Form, Submitted
-from forager.web.page import Done, Page, action, new_router, page
-from forager.web.visit import Administers, Operates
+from forager.web.page import Done, Page, action, attempt, new_router, page
+from forager.web.visit import Administers, Operates, Reads
 from forager.webhooks.delivery import message_content, send_test
-from forager.webhooks.events import EventKind
+from forager.webhooks.events import EventKind, list_events
 from forager.webhooks.service import DeliveryState, Issued, NewWebhook, WebhookChanges
 
 router = new_router()
+
+
+@page(router, "/events")
+async def events(visit: Reads) -> Page:
+    form = visit.asked
+    found, trouble = await attempt(
+        lambda: list_events(
+            visit.database,
+            kind=form.optional("kind"),
+            domain=form.optional("domain"),
+            product_id=form.number("product", least=1, most=LARGEST_BIGINT),
+            **visit.paging,
+        )
+    )
+    return Page("events.html", events=found, kinds=list(EventKind), trouble=trouble)
+
+
+@page(router, "/events/jobs")
+async def moves(visit: Reads) -> Page:
+    kind, owner = visit.asked.optional("kind"), visit.caller.sees_only
+    found = await list_moves(visit.database, move=kind, user_id=owner, **visit.paging)
+    return Page("job_moves.html", moves=found, kinds=KINDS)
 
 
 @page(router, "/webhooks")

@@ -9,14 +9,17 @@ from functools import cache
 from importlib.resources import files
 
 from forager.extract.product.dom.view import View
-from forager.extract.product.elements import BRAND_ATTRIBUTES, Element, Text, anchors_near
+from forager.extract.product.elements import BRAND_ATTRIBUTES, Element, Text
 from forager.extract.product.price import money_in
 from forager.extract.product.record import Fact, FieldName
 from forager.extract.product.wording import (
     BRAND_LABEL,
     BRAND_LABELS,
+    CALL_STARTS,
+    all_called,
     brand_of,
     code_key,
+    maker_called,
     words_in,
 )
 
@@ -32,7 +35,9 @@ _BRAND_PATH = re.compile(
     r"|/collections/vendors\b|[?&](?:brand|marca|marque|manufacturer)(?:_id)?=",
     re.IGNORECASE,
 )
-_LOGO = re.compile(r"\s+logo$|^logo\s+(?:of\s+)?", re.IGNORECASE)
+_LOGO = re.compile(
+    r"\s+(?:logo|brand(?: page)?)$|^(?:logo|go to|link to)\s+(?:of\s+|the\s+)?", re.IGNORECASE
+)
 # sellers, reviews and controls stand in elements named after brands too
 _NOT_BRAND = re.compile(
     r"\b(?:sold|shipped|fulfilled|verkauft|vendu|vendido|venduto|verkocht)\b|\breviews?\b|\bratings?\b"
@@ -51,9 +56,11 @@ _ACCESSORY = re.compile(
 # words of a brand
 _MAX_WORDS = 4
 _COUNT = re.compile(r"\s*\(\d{1,5}\)$")
-_COLON = re.compile(r"^[\s:：]+")
+_COLON = re.compile(r"^[\s:：–—-]+")
 _MAX_BRAND = 50
 _NEAR = 400
+_BESIDE = 60
+_ABOUT = re.compile(r"About (?:the brand )?(.{2,40})")
 # texts after the heading that may say who made the product
 _BELOW = 8
 _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "nav"])
@@ -62,17 +69,50 @@ _NO_TEXT_TAGS = frozenset(["script", "style", "input", "select", "form", "ul", "
 def label_facts(view: View) -> Iterator[Fact]:
     """The brand beside the first label that names one, and the maker below the heading."""
     lines = [each for each in view.texts if len(each[2]) < 100]
+    yield from _call_facts(lines, view)
     for at, (_, _, text) in enumerate(lines):
         # most texts begin with no label
         found = _LINE.fullmatch(text) if text[:2].lower() in _STARTS else None
         if found is None or (found["value"] and not found["mark"]):
             continue
-        brand = shown_brand(found["value"] or _following(lines, at))
+        value = found["value"] or _following(lines, at)
+        if text[:8].lower() == "designer":
+            # the brand of clothes has a page in the shop, a person who drew furniture has none
+            value = _linked_text(lines[at + 1 : at + 2], view)
+        brand = shown_brand(value)
         if brand and len(brand) < 40 and not _is_elsewhere(lines[at], view):
             yield Fact(FieldName.BRAND, brand, 0.58, "dom:label")
             break
     if brand := _byline(lines, view):
         yield Fact(FieldName.BRAND, brand, 0.5, "dom:byline")
+
+
+def _call_facts(lines: list[Text], view: View) -> Iterator[Fact]:
+    """The brand of which the page offers more: "More from Acme", "Visit the Acme store"."""
+    calls = [
+        each for each in lines
+        if each[0] >= view.start and len(each[2]) < 60 and each[2][:3].lower() in CALL_STARTS
+    ]  # fmt: skip
+    for each in calls:
+        called = _about(each[2], view) or maker_called(each[2]) or _all_of(each, view)
+        if brand := shown_brand(called or ""):
+            bonus = 0.12 if words_in(brand) <= words_in(" ".join(view.page.titles)) else 0.0
+            yield Fact(FieldName.BRAND, brand, 0.46 + bonus, "dom:call")
+            return
+
+
+def _about(text: str, view: View) -> str | None:
+    about = _ABOUT.fullmatch(text)
+    return about[1] if about and _begins_title(about[1], view) else None
+
+
+def _all_of(line: Text, view: View) -> str | None:
+    """A brand of which the shop has more, and not the category of the product."""
+    name = all_called(line[2])
+    if name is None or line[0] > view.start + _NEAR or _is_elsewhere(line, view):
+        return None
+    crumbs = " ".join(each.node.text(separator=" ")[:500] for each in view.elements.crumbs[:5])
+    return None if words_in(name) <= words_in(crumbs) else name
 
 
 def _following(lines: list[Text], at: int) -> str:
@@ -134,7 +174,7 @@ _BRAND_FIELDS = frozenset(["brand", "brandname", "productbrand", "itembrand", "m
 def link_facts(view: View) -> Iterator[Fact]:
     """A link near the heading that leads to the page of a brand, or the logo of one."""
     title = words_in(" ".join(view.page.titles))
-    for element, brand in (*_brand_links(view), *_logos(view)):
+    for element, brand in (*_brand_links(view), *_logos(view), *_title_links(view)):
         if brand and _is_beside(element, view):
             bonus = 0.15 if words_in(brand) <= title else 0.0
             yield Fact(FieldName.BRAND, brand, 0.45 + bonus, "dom:brand link")
@@ -143,10 +183,11 @@ def link_facts(view: View) -> Iterator[Fact]:
 
 def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
     first, last = view.start - _NEAR, view.start + _NEAR
-    for order, node in anchors_near(view.page.tree, first, last):
-        if _BRAND_PATH.search((node.attributes.get("href") or "")[:300]):
-            element = Element(order, node)
-            yield element, shown_brand(node.text(separator=" ")) or _picture_brand(element)
+    near = (each for each in view.elements.anchors if first <= each.order <= last)
+    for element in near:
+        if _BRAND_PATH.search((element.attributes.get("href") or "")[:300]):
+            text = element.node.text(separator=" ")
+            yield element, shown_brand(text) if text.strip() else _picture_brand(element)
 
 
 def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
@@ -154,8 +195,27 @@ def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
         attributes = element.attributes
         alt = attributes.get("alt") or ""
         address = (attributes.get("src") or "")[:300]
-        if alt and (_LOGO.search(alt) or _BRAND_PATH.search(address)):
+        if not alt or len(alt) > 2 * _MAX_BRAND:
+            continue
+        if _LOGO.search(alt) or _BRAND_PATH.search(address) or _begins_title(alt, view):
             yield element, shown_brand(_LOGO.sub("", alt))
+
+
+def _title_links(view: View) -> Iterator[tuple[Element, str | None]]:
+    """Links beside the heading that repeat its first words; those of breadcrumbs name a kind."""
+    crumbs = " ".join(each.node.text(separator=" ")[:500] for each in view.elements.crumbs[:5])
+    for element in view.elements.anchors:
+        if abs(element.order - view.start) <= _BESIDE:
+            text = " ".join(element.node.text(separator=" ")[:300].split())
+            if _begins_title(text, view) and text not in crumbs:
+                yield element, shown_brand(text)
+
+
+def _begins_title(text: str, view: View) -> bool:
+    """Whether a text is the first words of the product's name, but not all of them."""
+    title = view.page.titles[0] if view.page.titles else ""
+    named = 2 < len(text) < _MAX_BRAND and text[0].isupper() and text.count(" ") < _MAX_WORDS
+    return named and title.startswith(f"{text} ")
 
 
 def title_facts(view: View) -> Iterator[Fact]:
@@ -209,10 +269,14 @@ def _is_beside(element: Element, view: View) -> bool:
 def _named_brand(element: Element) -> str | None:
     if element.node.tag in _NO_TEXT_TAGS:
         return None
-    return shown_brand(element.node.text(separator=" ")) or _picture_brand(element)
+    text = element.node.text(separator=" ")
+    return shown_brand(text) if text.strip() else _picture_brand(element)
 
 
 def _picture_brand(element: Element) -> str | None:
-    picture = element.node.css_first("img[alt]")
-    alt = (picture.attributes.get("alt") or "") if picture is not None else ""
-    return shown_brand(_LOGO.sub("", alt))
+    """The brand of a logo: the description of the picture, or the name of its link."""
+    pictures = element.node.css("img[alt], [aria-label], a[title]")[:3]
+    described = [element.attributes, *(each.attributes for each in pictures)]
+    texts = (each.get(name) for name in ("alt", "aria-label", "title") for each in described)
+    named = (shown_brand(_LOGO.sub("", text)) for text in texts if text)
+    return next((brand for brand in named if brand), None)

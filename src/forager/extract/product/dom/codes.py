@@ -96,8 +96,10 @@ def code_facts(view: View) -> Iterator[Fact]:
 def shown_spellings(view: View, codes: Collection[str]) -> Iterator[Fact]:
     """Known codes in their visible spelling: 466/7999 for 4667999."""
     keys = {code_key(code) for code in codes if len(code) > 4}
-    for _, node, text in view.texts if keys else ():
-        if not (text[-1].isdigit() and 5 < len(text) < 24 and text[0].isalnum()):
+    # hardly any text ends with the last digit of a known code
+    ends = tuple({key[-1] for key in keys if key[-1].isdigit()})
+    for _, node, text in view.texts if ends else ():
+        if not (text.endswith(ends) and 5 < len(text) < 24 and text[0].isalnum()):
             continue
         # a code that is known in this spelling needs no other
         if text not in codes and code_key(text) in keys and not _is_aside(node, view):
@@ -140,7 +142,8 @@ def _code_beside(found: re.Match[str], rest: str, following: str) -> str | None:
         return gtin_of(rest or following)
     if not rest:
         return _whole_code(following)
-    if found["weak"] and not found["mark"]:
+    # an abbreviation needs no colon: Ref. 1234
+    if found["weak"] and not (found["mark"] or found["weak"].endswith(".")):
         return None
     code = _CODE.match(rest)
     if code is None:
@@ -150,6 +153,8 @@ def _code_beside(found: re.Match[str], rest: str, following: str) -> str | None:
 
 def _whole_code(text: str) -> str | None:
     """A text that is a code and nothing else; it may have blanks: GARNI 570 EASY II."""
+    if ": " in text:
+        return None  # another label
     code = sku_of(text.strip("〈〉()[]# "))
     return code if code and len(code) <= 40 and code.count(" ") <= 3 and _is_code(code) else None
 
@@ -190,9 +195,14 @@ def _starts() -> list[str]:
     return sorted({word[:3] for word in words.split()})
 
 
+def _any_case(text: str) -> str:
+    """A pattern for a text in lower case, and for its letters that are not ASCII in upper case."""
+    return "".join(c if c.isascii() else f"[{c}{c.upper()}]" for c in map(re.escape, text))
+
+
 # by the first letter, so that the others are compared only after it
 _ANY_START = "|".join(
-    f"{re.escape(first)}(?:{'|'.join(re.escape(start[1:]) for start in starts)})"
+    f"{_any_case(first)}(?:{'|'.join(_any_case(start[1:]) for start in starts)})"
     for first, starts in groupby(_starts(), key=itemgetter(0))
 )
 # where a label may begin: few texts have such a place
@@ -202,7 +212,8 @@ _MAY_BE_LABEL = re.compile(rf"[{TEXT_START}|;•·,\n]\s*[{re.escape(_EDGE)}]*\s
 # --- attributes and form fields -----------------------------------------------------------------
 
 _ID_ATTRIBUTES = (
-    ("data-sku", 0.62), ("data-product-sku", 0.62), ("data-product-id", 0.5),
+    ("data-sku", 0.62), ("data-product-sku", 0.62), ("data-product_sku", 0.62),
+    ("data-product-id", 0.5),
     ("data-productid", 0.5), ("data-product_id", 0.5), ("data-pid", 0.45), ("data-item-id", 0.45),
 )  # fmt: skip
 _ID_INPUTS = {

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
@@ -19,6 +20,8 @@ from forager.extract.product.record import Fact, FieldName
 
 _MAX_CANDIDATES = 80
 _MAX_TEXT = 160
+# elements inside of one that has several prices
+_MAX_INSIDE = 40
 _TIE = 0.15
 _DIGIT = re.compile(r"\d")
 
@@ -47,7 +50,7 @@ _NOT_PRICE = re.compile(
     r"|cart-?_?total"
     r"|basket|deposit|trade-?in|gift|afterpay|klarna|minimum|filter|quantity|amount-?_?(?:input"
     r"|select)|lowest"
-    r"|estimat|wasprice-?label|swatch|used-?price|rent"
+    r"|estimat|wasprice-?label|swatch|used-?price|rent|\bmember|subscri(?:be|ption)|omnibus"
 )
 _FORMER_WORDS = re.compile(
     r"(?:\bwas|\brrp|\bmsrp|list price|regular|original|instead of|\bold|\bbefore|statt|uvp"
@@ -65,8 +68,14 @@ _OTHER_WORDS = re.compile(
     r"|delivery"
     r"|versand\w*|livraison|spedizione|envío|doprava|from only|per month|deposit|over|above"
     r"|orders?|up to|bis zu"
-    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x)\W{0,8}(?:von|de|di"
-    r"|of|a|:)?\W{0,3}$",
+    r"|minimum|min\.?|tax|vat|iva|tva|mwst|punkte|points|cuotas?|rate[ns]?|x"
+    r"|approx(?:imately|\.)?)\W{0,8}(?:von|de|di|of|a|:)?\W{0,3}$",
+    re.IGNORECASE,
+)
+# the same in an element of its own
+_OTHER_LABEL = re.compile(
+    r"\W*(?:you save|save|sie sparen|shipping|postage|delivery|versand(?:kosten)?|livraison"
+    r"|spedizione|envío|deposit|pfand|approx(?:imately|\.)?)\W*",
     re.IGNORECASE,
 )
 # after the amount: a price for a month, a share, a kilo or a number of instalments
@@ -80,6 +89,22 @@ _PER = re.compile(
 )
 
 
+# before or after an amount that only some buyers pay, or without the tax
+_CONDITION = re.compile(
+    r"\b(?:members?(?:hip)?|club|subscri\w+|abonn\w*|with (?:card|coupon|code)|mitglied\w*|socios?"
+    r"|adhérents?"
+    r"|ex(?:cl(?:uding|\.)?)?\W{1,2}(?:of )?(?:vat|tax(?:es)?|gst|mwst|ust|btw|iva|tva|moms)"
+    r"|net(?:to)?\b|hors taxes?|h\.?t\b\.?|zzgl\. ?(?:mwst|ust)|plus (?:vat|tax|gst)|bez dph)",
+    re.IGNORECASE,
+)
+# the price that shops in the EU must name beside a reduced one
+_LOWEST = re.compile(
+    r"lowest|niedrigster|günstigster preis der|plus bas|najniższa|nejnižší|najnižšia|più basso"
+    r"|más bajo|mais baixo|laagste|lägsta|laveste|alin hinta|legalacsonyabb|cel mai mic",
+    re.IGNORECASE,
+)
+
+
 @dataclass(slots=True)
 class Candidate:
     amount: Decimal
@@ -89,6 +114,7 @@ class Candidate:
     struck: bool
     names: str
     order: int
+    conditional: bool = False
 
 
 def price_facts(view: View, *, known: bool) -> Iterator[Fact]:
@@ -112,6 +138,10 @@ def _facts(found: list[Candidate]) -> Iterator[Fact]:
     top = max(c.score for c in totals)
     # of prices with about the same score, the first one
     best = min((c for c in totals if c.score > top - _TIE), key=lambda c: c.order)
+    if best.conditional:
+        # the "regular price" of everyone else, which is not struck through
+        usual = [c for c in found if c.former and not c.struck and c.score >= best.score]
+        best = max(usual, key=lambda c: c.score, default=best)
     yield Fact(FieldName.PRICE, best.amount, _confidence(best.score), f"dom:{_label(best)}")
     if best.currency:
         yield Fact(FieldName.CURRENCY, best.currency, _confidence(best.score) * 0.9, "dom:price")
@@ -173,8 +203,20 @@ def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candi
         text = _text_around(element.node, text)
         moneys = [m for m in money_in(text, hints) if m.amount == moneys[0].amount] or moneys
     several = len({m.amount for m in moneys}) > 1
+    former = _former_amounts(element.node, view) if several else frozenset()
     for money in moneys[:4]:
-        yield from _judged(money, text, element, base - (1.0 if several else 0.0), view)
+        for each in _judged(money, text, element, base - (1.0 if several else 0.0), view):
+            if each.amount in former:
+                each.former = each.struck = True
+            yield each
+
+
+def _former_amounts(node: LexborNode, view: View) -> frozenset[Decimal]:
+    """The amounts in a part of the element that is struck through or named after a list price."""
+    inside = (each for each in node.traverse() if each.mem_id != node.mem_id)
+    struck = [each for each in islice(inside, _MAX_INSIDE) if view.surroundings.of(each).struck]
+    texts = (each.text(separator=" ")[:_MAX_TEXT] for each in struck)
+    return frozenset(m.amount for text in texts for m in money_in(text, view.page.currency_hints))
 
 
 _NO_PRICE_TAGS = frozenset(
@@ -226,12 +268,18 @@ def _judged(
         return
     if not before.strip():
         before = _text_before(element.node)
+        if _OTHER_LABEL.fullmatch(before):
+            return
+    if _LOWEST.search(before):
+        return
     struck = view.surroundings.of(element.node).struck
     named = _FORMER.search(element.names) or _FORMER_WORDS.search(before)
     score = base + (1.5 if money.symbol else -0.5) + (0.5 if len(text) < 25 else -0.3)
+    conditional = bool(_CONDITION.search(before) or _CONDITION.match(after.lstrip(" (")))
+    score -= 2.0 if conditional else 0.0
     yield Candidate(
         money.amount, money.currency, score, struck or bool(named), struck, element.names,
-        element.order,
+        element.order, conditional,
     )  # fmt: skip
 
 
@@ -241,6 +289,8 @@ def _text_before(node: LexborNode) -> str:
         beside = each.prev if each is not None else None
         while beside is not None:
             if text := " ".join(beside.text(separator=" ")[:200].split()):
+                if _LOWEST.match(text):
+                    return text
                 return text[-40:] if len(text) < 60 and not _DIGIT.search(text) else ""
             beside = beside.prev
     return ""

@@ -32,6 +32,11 @@ _OF_AN_OPTION = re.compile(
 )
 
 
+_GONE_NAMES = re.compile(r"sold-?_?out|out-?_?of-?_?stock|unavailab|not-?_?available")
+# what a button says about the time of delivery is sure
+_BUTTON_TRUST = 0.76
+
+
 def stock_facts(view: View) -> Iterator[Fact]:
     yield from _word_facts(view)
     yield from _button_facts(view)
@@ -61,15 +66,17 @@ def text_stock_facts(view: View) -> Iterator[Fact]:
     start = view.start
     if _can_be_bought(view):
         return
-    found = 0
+    found: list[Availability] = []
     for order, node, text in view.texts:
-        if start <= order <= start + _BELOW and len(text) < 40 and words_of(text) in GONE:
+        if not (start <= order <= start + _BELOW and len(text) < 40):
+            continue
+        if (meaning := words_of(text)) in GONE:
             around = view.surroundings.of(node.parent or node)
             aside = around.elsewhere or around.tile or around.hidden or around.linked
             if not (aside or around.option or _OF_AN_OPTION.search(text.lower())):
-                found += 1
-    if 0 < found <= _MANY:
-        yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.6, "dom:text")
+                found.append(meaning)
+    if 0 < len(found) <= _MANY:
+        yield Fact(FieldName.AVAILABILITY, found[0], 0.6, "dom:text")
 
 
 def _can_be_bought(view: View) -> bool:
@@ -92,6 +99,9 @@ def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availabili
     around = view.surroundings.of(element.node)
     if around.elsewhere or around.hidden or around.linked:
         return None
+    if meaning in GONE and _GONE_NAMES.search(element.names) and element.node.parent is not None:
+        # named after the state itself, whatever else it is named after: delivery-soldout
+        around = view.surroundings.of(element.node.parent)
     of_option = bool(_OF_AN_OPTION.search(text.lower()))
     if meaning in GONE and (around.tile or repeated or of_option):
         return None
@@ -105,20 +115,25 @@ def _stated(element: Element, view: View, *, repeated: bool) -> tuple[Availabili
 
 
 def _button_facts(view: View) -> Iterator[Fact]:
-    if _says_gone(view):
+    stated = _button_meanings(view)
+    if not stated.isdisjoint(GONE):
         yield Fact(FieldName.AVAILABILITY, Availability.OUT_OF_STOCK, 0.7, "dom:button")
+    elif later := stated & {Availability.PREORDER, Availability.BACKORDER}:
+        meaning = min(later)  # the same one on every page that has both
+        yield Fact(FieldName.AVAILABILITY, meaning, _BUTTON_TRUST, "dom:button")
     elif _can_be_bought(view) and view.buy_button is not None:
         near = view.distance(view.buy_button.element) < 2 * _NEAR
         confidence = 0.55 if near else 0.4
         yield Fact(FieldName.AVAILABILITY, Availability.IN_STOCK, confidence, "dom:button")
 
 
-def _says_gone(view: View) -> bool:
-    """Whether a button near the heading says that the product is unavailable."""
+def _button_meanings(view: View) -> set[Availability]:
+    """What buttons near the heading say, such as "sold out" and "pre-order"."""
+    found: set[Availability] = set()
     for element, text in view.buttons[:200]:
         near = view.distance(element) < _NEAR
-        if near and text and len(text) < 50 and words_of(text) in GONE:
+        if near and text and len(text) < 50 and (meaning := words_of(text)):
             around = view.surroundings.of(element.node)
             if not (around.elsewhere or around.tile or around.hidden or around.option):
-                return True
-    return False
+                found.add(meaning)
+    return found

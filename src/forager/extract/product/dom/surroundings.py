@@ -56,9 +56,9 @@ _OPTION = re.compile(
 )
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 _STRUCK_NAMES = re.compile(
-    r"old-?_?pri[cx]e|pri[cx]e-?_?(?:old|was|before|striked?|crossed|original)\b|was-?_?pri[cx]e"
+    r"(?<!has-)old-?_?pri[cx]e|pri[cx]e-?_?(?:old|was|before|striked?|crossed|original)\b|was-?_?pri[cx]e"
     r"|strike-?(?:through|d)|strikethrough|line-?through|crossed|\bstroked?\b|\buvp\b|\brrp\b|msrp"
-    r"|list-?_?pri[cx]e|compare-?_?at|(?:price|product)-?_?uvp|prix-?_?barr|tachado|streichpreis"
+    r"|(?<!has-)(?<!with-)list-?_?pri[cx]e|compare-?_?at|(?:price|product)-?_?uvp|prix-?_?barr|tachado|streichpreis"
 )
 _STRUCK_TAGS = frozenset(map(tag_id, ["s", "del", "strike"]))
 _ELSEWHERE_TAGS = frozenset(map(tag_id, ["footer", "nav", "header", "noscript", "template"]))
