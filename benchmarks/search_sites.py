@@ -71,5 +71,6 @@ def unpacked(cache: Path, package: str) -> Path:
         if not list(debs.glob(f"{package}_*.deb")):
             subprocess.run(["apt-get", "download", package], cwd=debs, check=True)
         (deb,) = debs.glob(f"{package}_*.deb")
+        folder.parent.mkdir(exist_ok=True)
         subprocess.run(["dpkg", "-x", os.fspath(deb), os.fspath(folder)], check=True)
     return folder

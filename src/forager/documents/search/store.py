@@ -115,7 +115,9 @@ async def select_term_queries(
     """For each configuration, each text as the tsquery of its words one after the other."""
     cursor = await connection.execute(
         """
-        SELECT config, array_agg(phraseto_tsquery(config::regconfig, term)::text ORDER BY place)
+        SELECT config,
+               array_agg(phraseto_tsquery(config::regconfig, translate(term, '<>', '  '))::text
+                         ORDER BY place)
           FROM unnest(%s::text[]) AS c (config),
                unnest(%s::text[]) WITH ORDINALITY AS t (term, place)
          GROUP BY config

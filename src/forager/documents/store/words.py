@@ -148,16 +148,19 @@ MARK = "§"
 # Search rows of a relation `section`. `%(config)s` is the source's text search configuration;
 # names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
 # A for the heading, B for the context (the title of the page and the headings above), D for the
-# text. OFFSET keeps the planner from making the vector of a heading twice.
+# text. OFFSET keeps the planner from making the vector of a heading twice. Without `translate`, the
+# text between angle brackets would be a tag of HTML, in which PostgreSQL finds no words; quotes in
+# it may move its end to a bracket much later.
 _SEARCH_ROWS: LiteralString = """
     SELECT document_id, position,
            head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
-           setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
-               || to_tsvector(config, content)
+           setweight(head_tsv, 'A')
+               || setweight(to_tsvector(config, translate(context, '<>', '  ')), 'B')
+               || to_tsvector(config, translate(content, '<>', '  '))
                || array_to_tsvector(string_to_array(names, E'\\n')) || marks_tsv
       FROM section,
            LATERAL (SELECT %(config)s::text::regconfig AS config) c,
-           LATERAL (SELECT to_tsvector(config, head) AS head_tsv,
+           LATERAL (SELECT to_tsvector(config, translate(head, '<>', '  ')) AS head_tsv,
                            array_to_tsvector(string_to_array(marks, E'\\n')) AS marks_tsv
                     OFFSET 0) v
 """
