@@ -204,7 +204,7 @@ def _write_file(path: Path, data: bytes) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, overwrite=False) as file:
         file.write(data)
-    sync_folder(path.parent)
+    sync_folder(path.parent.parent)  # which may be new there
     return path.read_bytes()
 
 
