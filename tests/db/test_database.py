@@ -132,7 +132,7 @@ async def test_a_process_that_is_frozen_in_the_middle_of_a_batch_loses_its_sessi
     frozen.pgconn.send_query_params(b"SELECT 1", None)
     frozen.pgconn.flush()
     ended = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {session})"
-    await eventually(lambda: run(database, ended))
+    await eventually(lambda: execute(database, ended))
     await frozen.close()
 
 
