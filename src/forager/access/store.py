@@ -10,7 +10,7 @@ from uuid import UUID
 from forager.access.key import ApiKey, FoundKey
 from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 # --- keys ----------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ PERMITS_KEY = "requests of a minute"
 
 async def take_permits(connection: Connection, user_id: UUID, *, seconds: float) -> bool:
     """Take as many requests as become available in this time; False if fewer are left."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO idempotency_keys AS k (user_id, key, request_hash, created_at)
         VALUES (%(user_id)s, %(key)s, '', now() + %(seconds)s * interval '1 second')
@@ -232,7 +232,6 @@ async def take_permits(connection: Connection, user_id: UUID, *, seconds: float)
         """,
         {"user_id": user_id, "key": PERMITS_KEY, "seconds": seconds},
     )
-    return cursor.rowcount == 1
 
 
 async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
@@ -266,7 +265,7 @@ async def reserve_answer(
 
     While another transaction has it, this waits for that one to end.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO idempotency_keys AS k (user_id, key, request_hash)
         VALUES (%(user_id)s, %(key)s, %(request_hash)s)
@@ -277,7 +276,6 @@ async def reserve_answer(
         """,
         {"user_id": user_id, "key": key, "request_hash": request_hash, "kept_for": kept_for},
     )
-    return cursor.rowcount == 1
 
 
 async def insert_answer(
@@ -304,7 +302,7 @@ async def select_answer(connection: Connection, user_id: UUID, key: str) -> Stor
 
 
 async def delete_expired_answers(connection: Connection, *, older_than: float, limit: int) -> int:
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         DELETE FROM idempotency_keys
          WHERE ctid IN (
@@ -316,4 +314,3 @@ async def delete_expired_answers(connection: Connection, *, older_than: float, l
         """,
         (older_than, limit),
     )
-    return cursor.rowcount

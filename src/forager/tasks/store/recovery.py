@@ -87,14 +87,13 @@ async def lock_orphans(
 
 async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
     """The workers that hold tasks."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         """
         SELECT id FROM unnest(%s::uuid[]) AS w (id)
          WHERE EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
         """,
         (list(worker_ids),),
     )
-    return set(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.extract.hosts import parent_domains
 from forager.fetch.proxies.record import cost_of, shown_address
 
@@ -120,8 +120,7 @@ async def add_usage(
 
 
 async def select_today(connection: Connection) -> date:
-    today: date = await Values(connection).one("SELECT (now() AT TIME ZONE 'UTC')::date")
-    return today
+    return await Values(connection, date).one("SELECT (now() AT TIME ZONE 'UTC')::date")
 
 
 async def select_usage(
@@ -161,7 +160,7 @@ async def select_usage_sums(
 
 
 async def delete_old_usage(connection: Connection, *, days: float, limit: int) -> int:
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         DELETE FROM proxy_usage
          WHERE id IN (
@@ -172,4 +171,3 @@ async def delete_old_usage(connection: Connection, *, days: float, limit: int) -
         """,
         (days, limit),
     )
-    return cursor.rowcount
