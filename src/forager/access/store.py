@@ -10,6 +10,7 @@ from uuid import UUID
 from forager.access.key import ApiKey, FoundKey
 from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
+from forager.db.retention import OldRows
 from forager.db.rows import Rows, Tuples, Values
 
 # --- keys ----------------------------------------------------------------------------------------
@@ -301,16 +302,8 @@ async def select_answer(connection: Connection, user_id: UUID, key: str) -> Stor
     )
 
 
-async def delete_expired_answers(connection: Connection, *, older_than: float, limit: int) -> int:
-    return await Tuples(connection).affected(
-        """
-        DELETE FROM idempotency_keys
-         WHERE ctid IN (
-            SELECT ctid FROM idempotency_keys
-             WHERE created_at < now() - %s * interval '1 second'
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (older_than, limit),
-    )
+EXPIRED_ANSWERS = OldRows(
+    "idempotency_keys",
+    "t.created_at < now() - %(older_than)s * interval '1 second'",
+    key="ctid",
+)

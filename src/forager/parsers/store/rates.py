@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
+from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.parsers.pattern import VersionRate
 
@@ -235,18 +236,4 @@ async def select_parser_rates(
     )
 
 
-async def delete_old_rates(connection: Connection, *, days: float, limit: int) -> int:
-    """Delete the counts of old days."""
-    return await Tuples(connection).affected(
-        f"""
-        DELETE FROM parse_rates
-         WHERE ctid IN (
-            SELECT ctid
-              FROM parse_rates
-             WHERE day < {_TODAY} - ceil(%s::float8)::int
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (days, limit),
-    )
+OLD_RATES = OldRows("parse_rates", f"t.day < {_TODAY} - ceil(%(days)s::float8)::int", key="ctid")

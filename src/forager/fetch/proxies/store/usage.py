@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Tuples, Values
+from forager.db.retention import OldRows
+from forager.db.rows import RowArrays, Rows, Values
 from forager.extract.hosts import parent_domains
 from forager.fetch.proxies.record import cost_of, shown_address
 
@@ -159,15 +160,8 @@ async def select_usage_sums(
     )
 
 
-async def delete_old_usage(connection: Connection, *, days: float, limit: int) -> int:
-    return await Tuples(connection).affected(
-        """
-        DELETE FROM proxy_usage
-         WHERE id IN (
-            SELECT id FROM proxy_usage
-             WHERE day < (now() AT TIME ZONE 'UTC')::date - %s::float8::int
-             ORDER BY day LIMIT %s
-         )
-        """,
-        (days, limit),
-    )
+OLD_USAGE = OldRows(
+    "proxy_usage",
+    "t.day < (now() AT TIME ZONE 'UTC')::date - %(days)s::float8::int",
+    "t.day",
+)
