@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from forager.analytics.sync import sync
 from forager.archive.objects import open_bucket
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotFound
-from forager.images.files import IMAGE_FILES, ImageFiles
+from forager.images.files import IMAGE_FILES
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.row_files import load_pyarrow
@@ -49,12 +50,33 @@ async def test_there_and_back(database: Database, settings: Settings) -> None:
     assert await add_product(database, 100) > seen
 
 
+async def test_names_of_new_files_and_folders_are_synced(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[Path, set[str]] = {}
+    sync_to_disk = os.fsync
+
+    def note(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.is_dir():
+            synced[path] = {each.name for each in path.iterdir()}
+        sync_to_disk(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    await add_unseen(database, 1)
+    await sync(database, settings)
+    [file] = (await archive_products(database, settings)).files
+    assert {"archived-products", "lake"} <= synced[settings.home]
+    assert Path(file).name in synced[archive_folder(settings)]
+    assert "manifest.json" in synced[lake_folder(settings)]
+
+
 async def test_there_and_back_in_an_object_store(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_unseen(database, 1)
     before = await everything(database)
-    bucket = ImageFiles(open_bucket("memory:///", kind=IMAGE_FILES))
+    bucket = open_bucket("memory:///", kind=IMAGE_FILES)
     monkeypatch.setattr(archiving, "image_files_at", lambda _: bucket)
     remote = settings.model_copy(update={"archive_url": "s3://bucket/forager"})
     [name] = (await archive_products(database, remote)).files
@@ -110,9 +132,9 @@ async def test_nothing_is_deleted_that_was_not_verified(
     await add_unseen(database, 1)
     before = await everything(database)
 
-    def lose(folder: Path) -> None:
+    def lose(_: Path) -> None:
         """A disk that keeps something else."""
-        for path in folder.iterdir():
+        for path in archive_folder(settings).iterdir():
             parquet = load_pyarrow("pyarrow.parquet")
             table = parquet.ParquetFile(path).read()
             parquet.write_table(table.slice(1), path)

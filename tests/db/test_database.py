@@ -125,6 +125,23 @@ async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
         await run(flaky, "DROP TABLE locked")
 
 
+async def test_a_process_that_is_frozen_in_the_middle_of_a_batch_loses_its_session(
+    database: Database, database_url: str
+) -> None:
+    """The server waits for the rest of the batch, and does not count this as idle."""
+    frozen = await Database(database_url, limits=SessionLimits(answer_ms=3_000))._connect()
+    session = frozen.info.backend_pid
+    if not pool.limits_transactions(frozen):
+        pytest.skip("PostgreSQL limits transactions from version 17 on")
+    await frozen.execute("BEGIN")
+    frozen.pgconn.enter_pipeline_mode()
+    frozen.pgconn.send_query_params(b"SELECT 1", None)
+    frozen.pgconn.flush()
+    ended = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {session})"
+    await eventually(lambda: run(database, ended))
+    await frozen.close()
+
+
 async def test_a_listener_on_a_silent_line_is_cut(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

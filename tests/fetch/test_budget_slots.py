@@ -168,7 +168,7 @@ async def test_a_long_retry_after_is_reported_at_once(
         assert list(first.rooms({}).values()) == [0]
     with pytest.raises(HostResting, match="Retry-After") as resting:
         await first.acquire(HOST)
-    assert 3590 < resting.value.seconds <= 3600
+    assert 3000 < resting.value.seconds <= 3600
     await renew(first, HOST)
     with pytest.raises(HostResting, match="Retry-After"):
         await second.acquire(HOST)
