@@ -13,7 +13,7 @@ from uuid import UUID
 from forager.archive import store
 from forager.archive.deletion import growth_of
 from forager.archive.record import ResponseRecord, pack
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, job_owner
 from forager.archive.storage import Storage
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
@@ -45,7 +45,7 @@ class ArchivedJob:
         self.database = database
         self.queue = queue
         self.lease = lease
-        self.writer = ArchiveWriter(storage, str(self.id), lease.number, self.register)
+        self.writer = ArchiveWriter(storage, job_owner(self.id), lease.number, self.register)
 
     @property
     def id(self) -> UUID:

@@ -316,7 +316,7 @@ async def _images(database: Database, settings: Settings, product_id: int) -> No
         data = _picture(colour, position)
         content_hash = sha256(data).digest()
         path = image_path(content_hash, "png")
-        await files.write(path, data)
+        await files.put_all(path, data)
         async with database.transaction() as connection:
             values = {"hash": content_hash, "path": path, "size": len(data), "id": product_id,
                       "position": position, "type": "gallery" if position else "primary",

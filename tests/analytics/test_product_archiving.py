@@ -16,7 +16,7 @@ from forager.analytics.sync import sync
 from forager.archive.objects import open_bucket
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotFound
-from forager.images.files import IMAGE_FILES, ImageFiles
+from forager.images.files import IMAGE_FILES
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.row_files import load_pyarrow
@@ -76,7 +76,7 @@ async def test_there_and_back_in_an_object_store(
 ) -> None:
     await add_unseen(database, 1)
     before = await everything(database)
-    bucket = ImageFiles(open_bucket("memory:///", kind=IMAGE_FILES))
+    bucket = open_bucket("memory:///", kind=IMAGE_FILES)
     monkeypatch.setattr(archiving, "image_files_at", lambda _: bucket)
     remote = settings.model_copy(update={"archive_url": "s3://bucket/forager"})
     [name] = (await archive_products(database, remote)).files

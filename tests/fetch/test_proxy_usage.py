@@ -11,6 +11,7 @@ import pytest
 from fetch.proxy_rows import LOCAL, OPTIONS
 from forager.db.database import Database
 from forager.db.ids import new_id
+from forager.db.retention import delete_rows
 from forager.errors import InvalidInput, NotFound, Retry
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.client import Client
@@ -19,7 +20,7 @@ from forager.fetch.proxies.costs import CostLine, UsageLog, report_costs
 from forager.fetch.proxies.probe import ProxyProber
 from forager.fetch.proxies.record import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges, ProxyPool
-from forager.fetch.proxies.store.usage import delete_old_usage
+from forager.fetch.proxies.store.usage import OLD_USAGE
 from forager.fetch.response import Request
 from forager.fetch.sender import Sender
 from forager.secrets import Vault
@@ -198,8 +199,8 @@ async def test_old_use_is_neither_shown_nor_kept(proxies: Proxies, database: Dat
     assert (await report_costs(database, days=35)).lines == []
     assert len((await report_costs(database, days=45)).lines) == 1
     async with database.connection() as connection:
-        assert await delete_old_usage(connection, days=45, limit=10) == 0
-        assert await delete_old_usage(connection, days=35, limit=10) == 1
+        assert await delete_rows(connection, OLD_USAGE, days=45, limit=10) == 0
+        assert await delete_rows(connection, OLD_USAGE, days=35, limit=10) == 1
     assert await usage(database) == []
 
 

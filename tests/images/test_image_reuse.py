@@ -34,7 +34,7 @@ async def test_an_image_is_fetched_measured_and_stored(shop: Shop) -> None:
         "attempts": 1,
         "waits": True,
     }
-    assert await open_image_files(shop.settings).read(row["image_path"]) == data
+    assert await open_image_files(shop.settings).read_all(row["image_path"]) == data
     assert await shop.fetch() == 0
 
 

@@ -199,9 +199,9 @@ async def test_files_of_images_are_looked_for(sound: Database, settings: Setting
     files = open_image_files(settings)
 
     assert names(await audit_catalog(sound, settings)) == {"image_files_missing": 1}
-    await files.write(path, b"12")
+    await files.put_all(path, b"12")
     assert names(await audit_catalog(sound, settings)) == {"image_files_missing": 1}
-    await files.write(path, b"123")
+    await files.put_all(path, b"123")
     assert names(await audit_catalog(sound, settings)) == {}
 
 

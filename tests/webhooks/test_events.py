@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from forager.db.database import Database
+from forager.db.retention import delete_rows
 from forager.errors import InvalidInput, NotFound
 from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
-from forager.webhooks.store import delete_old_events
+from forager.webhooks.store import OLD_EVENTS
 from products.rows import add_product, insert_domain
 
 
@@ -170,7 +171,7 @@ async def test_old_events_go_once_everybody_has_heard(database: Database) -> Non
     async with database.connection() as connection:
         await connection.execute("UPDATE catalog_events SET occurred_at = now() - interval '9 d'")
 
-        assert await delete_old_events(connection, days=10, limit=100) == 0
-        assert await delete_old_events(connection, days=8, limit=100) == 1
+        assert await delete_rows(connection, OLD_EVENTS, days=10, limit=100) == 0
+        assert await delete_rows(connection, OLD_EVENTS, days=8, limit=100) == 1
         await connection.execute("UPDATE outbox SET sent_at = now()")
-        assert await delete_old_events(connection, days=8, limit=100) == 1
+        assert await delete_rows(connection, OLD_EVENTS, days=8, limit=100) == 1

@@ -54,10 +54,8 @@ SLOW_NOW: LiteralString = f"""
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
-    return set(
-        await Values(connection).all(
-            "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
-        )
+    return await Values(connection).as_set(
+        "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
 
 

@@ -6,12 +6,12 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
+from forager.clock import wait_for_event
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
@@ -155,9 +155,7 @@ class StageLoop(ABC, Generic[Result]):
         until = min(self._next_look, self._next_claim_at())
         if self._done:
             until = min(until, self._oldest + self.batch_seconds)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._changed.wait()
+        await wait_for_event(self._changed, max(0.0, until - time.monotonic()))
         self._changed.clear()
 
     async def _abandon(self) -> None:
