@@ -21,7 +21,14 @@ import uvloop
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from benchmarks.search_sites import BLIND, DEVELOPMENT, HELD_OUT, DocumentationSite, prepare
+from benchmarks.search_sites import (
+    BLIND,
+    DEVELOPMENT,
+    FURTHER,
+    HELD_OUT,
+    DocumentationSite,
+    prepare,
+)
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.documents.search import SearchRequest, ranking, search
@@ -68,6 +75,12 @@ HEAD = ("queries", "number", "first", "first three", "MRR", "median ms", "p90 ms
 
 Queries = dict[str, dict[str, list[list[str]]]]
 Group = tuple[str, Sequence[DocumentationSite]]
+GROUPS: dict[str, Sequence[DocumentationSite]] = {
+    "Development": DEVELOPMENT,
+    "Held-out": HELD_OUT,
+    "Blind": BLIND,
+    "Further": FURTHER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +184,13 @@ async def run(url: str, options: argparse.Namespace, report: Report) -> None:
 
 
 def groups_of(options: argparse.Namespace) -> list[Group]:
-    every: list[Group] = [("Development", DEVELOPMENT), ("Held-out", HELD_OUT), ("Blind", BLIND)]
-    return [(name, sites) for name, sites in every if options.only in (None, name)]
+    return [(name, sites) for name, sites in GROUPS.items() if options.only in (None, name)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", type=Path)
-    parser.add_argument("--only", choices=("Development", "Held-out", "Blind"))
+    parser.add_argument("--only", choices=(*GROUPS,))
     parser.add_argument("--misses", action="store_true", help="list queries not answered first")
     parser.add_argument("--signals", action="store_true", help="leave out each signal in turn")
     options = parser.parse_args()

@@ -6,7 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
@@ -242,7 +242,10 @@ class StageLoop(ABC, Generic[Result]):
 
     async def _refuse(self, result: Result, cause: Cause) -> None:
         """Fail the one task whose result cannot be written."""
-        attempt = failed(replace(result.attempt, ref=None), cause, self._settings)
+        # without its status and page, whose effects may be what cannot be written
+        seen = result.attempt
+        attempt = Attempt(task=seen.task, final_url=seen.final_url, duration_ms=seen.duration_ms)
+        attempt = failed(attempt, cause, self._settings)
         async with self._database.transaction() as connection:
             kept = await lock_held(connection, self._who, [result.task])
             mine = [attempt] if kept else []
