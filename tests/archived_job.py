@@ -13,7 +13,7 @@ from uuid import UUID
 from forager.archive import store
 from forager.archive.deletion import growth_of
 from forager.archive.record import ResponseRecord, pack
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, job_owner
 from forager.archive.storage import Storage
 from forager.archive.writer import ArchiveWriter
 from forager.db.database import Connection, Database
@@ -21,6 +21,7 @@ from forager.db.ids import new_id
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store.leases import hold_lease
+from support.sql import execute
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 HTML = "text/html; charset=utf-8"
@@ -45,7 +46,7 @@ class ArchivedJob:
         self.database = database
         self.queue = queue
         self.lease = lease
-        self.writer = ArchiveWriter(storage, str(self.id), lease.number, self.register)
+        self.writer = ArchiveWriter(storage, job_owner(self.id), lease.number, self.register)
 
     @property
     def id(self) -> UUID:
@@ -130,14 +131,8 @@ async def insert_visited(
         )
 
 
-async def rows_of(database: Database, statement: str, *values: object) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement.encode(), values)
-        return await cursor.fetchall()
-
-
 select_refs = partial(
-    rows_of,
+    execute,
     statement="SELECT segment, segment_offset, segment_length FROM crawl_visited"
     " WHERE segment IS NOT NULL ORDER BY 1, 2",
 )

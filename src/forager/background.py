@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from forager.analytics.sync import sync_services
@@ -13,6 +12,7 @@ from forager.archive.deletion import clean_up_archive
 from forager.crawl.admission import start_due_refresh
 from forager.crawl.clean_up import delete_orphaned_rows
 from forager.db.database import Database
+from forager.db.retention import delete_rows
 from forager.dispatch.services import dispatch_services
 from forager.documents.cleanup import DocumentCleanup
 from forager.documents.search.indexing import INDEXED_SECTIONS
@@ -20,14 +20,14 @@ from forager.documents.search.semantic import Embedding
 from forager.documents.sources import Refresher
 from forager.fetch.client import ClientOptions
 from forager.fetch.proxies.probe import ProxyProber
-from forager.fetch.proxies.store.usage import delete_old_usage
+from forager.fetch.proxies.store.usage import OLD_USAGE
 from forager.fetch.response import agent_header
 from forager.images.files import delete_unused_files
 from forager.index.engine import index_service
 from forager.logs import get_logger
 from forager.metrics.recorder import recording
 from forager.outbox.recovery import OutboxRecovery
-from forager.parsers.store.rates import delete_old_rates
+from forager.parsers.store.rates import OLD_RATES
 from forager.processes.identity import process_name
 from forager.products.archiving import ProductArchiver
 from forager.products.audit import audit_if_due
@@ -41,7 +41,7 @@ from forager.tasks.store import recovery as store
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import clean_up_webhooks
-from forager.webhooks.store import delete_old_events
+from forager.webhooks.store import OLD_EVENTS
 
 HOUR = 3600.0
 
@@ -97,12 +97,11 @@ CHUNK = 10_000
 
 async def delete_old_history(database: Database, settings: Settings, *, chunk: int = CHUNK) -> int:
     """Delete rows older than the history to keep; return their number."""
-    age: dict[str, Any] = {"days": settings.history_days, "limit": chunk}
     deleted = 0
-    for delete in (delete_old_events, delete_old_rates, delete_old_usage):
-        deleted += await in_chunks(database, delete, **age)
-    for table in store.AGEING:
-        deleted += await in_chunks(database, store.delete_old, ageing=table, **age)
+    for rows in (OLD_EVENTS, OLD_RATES, OLD_USAGE, *store.OLD_ROWS):
+        deleted += await in_chunks(
+            database, delete_rows, rows=rows, days=settings.history_days, limit=chunk
+        )
     if deleted:
         log.info("old history of tasks deleted", rows=deleted)
     return deleted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,13 @@ from forager.analytics.sync import sync
 from forager.archive.objects import open_bucket
 from forager.db.database import Database
 from forager.errors import ForagerError, InvalidInput, NotFound
-from forager.images.files import IMAGE_FILES, ImageFiles
+from forager.images.files import IMAGE_FILES
 from forager.products import archiving
 from forager.products.archiving import archive_folder, archive_products, restore_products
 from forager.row_files import load_pyarrow
 from forager.settings import Settings
 from products.rows import add_product
+from support.sql import execute
 
 PROCESS = Path(__file__).with_name("archiving_process.py")
 
@@ -49,12 +51,33 @@ async def test_there_and_back(database: Database, settings: Settings) -> None:
     assert await add_product(database, 100) > seen
 
 
+async def test_names_of_new_files_and_folders_are_synced(
+    database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[Path, set[str]] = {}
+    sync_to_disk = os.fsync
+
+    def note(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.is_dir():
+            synced[path] = {each.name for each in path.iterdir()}
+        sync_to_disk(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    await add_unseen(database, 1)
+    await sync(database, settings)
+    [file] = (await archive_products(database, settings)).files
+    assert {"archived-products", "lake"} <= synced[settings.home]
+    assert Path(file).name in synced[archive_folder(settings)]
+    assert "manifest.json" in synced[lake_folder(settings)]
+
+
 async def test_there_and_back_in_an_object_store(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_unseen(database, 1)
     before = await everything(database)
-    bucket = ImageFiles(open_bucket("memory:///", kind=IMAGE_FILES))
+    bucket = open_bucket("memory:///", kind=IMAGE_FILES)
     monkeypatch.setattr(archiving, "image_files_at", lambda _: bucket)
     remote = settings.model_copy(update={"archive_url": "s3://bucket/forager"})
     [name] = (await archive_products(database, remote)).files
@@ -78,8 +101,7 @@ async def test_who_was_seen_stays(database: Database, settings: Settings) -> Non
 async def test_a_product_that_is_back_is_left_alone(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     [file] = (await archive_products(database, settings)).files
-    async with database.connection() as connection:
-        await connection.execute("DELETE FROM crawl_tasks")
+    await execute(database, "DELETE FROM crawl_tasks")
     new = await add_product(database, 1)
     before = await everything(database)
     back = await restore_products(database, settings, file)
@@ -92,8 +114,7 @@ async def test_a_product_that_is_back_is_left_alone(database: Database, settings
 async def test_a_task_or_a_domain_may_be_gone(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     [file] = (await archive_products(database, settings)).files
-    async with database.connection() as connection:
-        await connection.execute("DELETE FROM crawl_tasks")
+    await execute(database, "DELETE FROM crawl_tasks")
     assert (await restore_products(database, settings, file)).products == 1
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT crawl_task_id FROM products")
@@ -110,9 +131,9 @@ async def test_nothing_is_deleted_that_was_not_verified(
     await add_unseen(database, 1)
     before = await everything(database)
 
-    def lose(folder: Path) -> None:
+    def lose(_: Path) -> None:
         """A disk that keeps something else."""
-        for path in folder.iterdir():
+        for path in archive_folder(settings).iterdir():
             parquet = load_pyarrow("pyarrow.parquet")
             table = parquet.ParquetFile(path).read()
             parquet.write_table(table.slice(1), path)
@@ -154,8 +175,7 @@ async def test_what_was_restored_stays(database: Database, settings: Settings) -
     [file] = (await archive_products(database, settings)).files
     await restore_products(database, settings, file)
     assert (await archive_products(database, settings)).products == 0
-    async with database.connection() as connection:
-        await connection.execute("UPDATE products SET restored_at = now() - interval '181 days'")
+    await execute(database, "UPDATE products SET restored_at = now() - interval '181 days'")
     assert (await archive_products(database, settings)).products == 1
 
 

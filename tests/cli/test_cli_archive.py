@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from archived_job import ArchivedJob, html, rows_of, start_job
+from archived_job import ArchivedJob, html, start_job
 from forager.amounts import parse_duration, parse_size, size_in_words
-from forager.archive.segment import ArchiveRef
+from forager.archive.segment import ArchiveRef, job_of, parse_segment_name
 from forager.archive.storage import open_storage
 from forager.db.database import Database
 from forager.errors import InvalidInput
@@ -22,6 +22,7 @@ from forager.jobs.queue import Queue
 from forager.settings import Settings
 from foreign_readers import by_warcio
 from support.cli import FORAGER, Finished, forager
+from support.sql import execute
 
 pytestmark = pytest.mark.usefixtures("command_line")
 
@@ -48,7 +49,7 @@ async def new_job(database: Database, settings: Settings) -> ArchivedJob:
 def change(database_url: str, statement: str) -> None:
     async def work() -> None:
         async with Database(database_url) as database:
-            await rows_of(database, statement)
+            await execute(database, statement)
 
     asyncio.run(work())
 
@@ -62,8 +63,8 @@ def error(done: Finished) -> tuple[int, str]:
     return done.code, done.err
 
 
-def job_of(refs: list[ArchiveRef]) -> str:
-    return refs[0].segment.rpartition("/")[2][:36]
+def job_id_of(refs: list[ArchiveRef]) -> str:
+    return str(job_of(parse_segment_name(refs[0].segment).owner))
 
 
 def test_list_and_show(refs: list[ArchiveRef]) -> None:
@@ -72,7 +73,7 @@ def test_list_and_show(refs: list[ArchiveRef]) -> None:
     assert listed["next_cursor"] is None
     assert (item["name"], item["records"], item["references"]) == (refs[0].segment, 3, 3)
     assert answer(forager("archive", "show", refs[0].segment, "--json")) == item
-    assert refs[0].segment in forager("archive", "list", "--job", job_of(refs)).out
+    assert refs[0].segment in forager("archive", "list", "--job", job_id_of(refs)).out
     assert "closed" in forager("archive", "show", refs[0].segment).out
     assert error(forager("archive", "show", "nothing"))[0] == 2
     assert error(forager("archive", "list", "--job", "abcdef"))[0] == 2
@@ -215,14 +216,14 @@ def test_migrate_names_what_is_lost(
 
 def test_export_to_a_file(refs: list[ArchiveRef], tmp_path: Path) -> None:
     target = tmp_path / "pages.warc.gz"
-    arguments = ("export", job_of(refs), "--format", "warc", "--output", target)
+    arguments = ("export", job_id_of(refs), "--format", "warc", "--output", target)
     result = forager(*arguments)
     assert (result.code, result.out) == (0, "")
     assert "3 records written" in result.err
     assert len(by_warcio(target.read_bytes())) == 4
     assert error(forager(*arguments))[0] == 4
     assert forager(*arguments, "--force").code == 0
-    wrong = ("export", job_of(refs), "--format", "warc", "--output")
+    wrong = ("export", job_id_of(refs), "--format", "warc", "--output")
     assert "which kind" in error(forager(*wrong, tmp_path / "pages.zip"))[1]
     assert "does not exist" in error(forager(*wrong, tmp_path / "no" / "x.warc"))[1]
     assert error(forager(*arguments, "--body"))[0] == 2
@@ -230,17 +231,17 @@ def test_export_to_a_file(refs: list[ArchiveRef], tmp_path: Path) -> None:
 
 
 def test_export_to_standard_output(refs: list[ArchiveRef]) -> None:
-    result = forager("export", job_of(refs), "--outcome", "fetched", "--body")
+    result = forager("export", job_id_of(refs), "--outcome", "fetched", "--body")
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert {row["url"][-1]: row["body"][-5:] for row in rows} == dict.fromkeys("012", "ä ö ü")
-    assert forager("export", job_of(refs), "--outcome", "failed").out == ""
+    assert forager("export", job_id_of(refs), "--outcome", "failed").out == ""
 
 
 def test_an_export_that_misses_responses_says_so_and_fails(
     refs: list[ArchiveRef], settings: Settings, tmp_path: Path
 ) -> None:
     (settings.home / "archive" / refs[0].segment).unlink()
-    result = forager("export", job_of(refs), "-f", "warc", "-o", tmp_path / "x.warc")
+    result = forager("export", job_id_of(refs), "-f", "warc", "-o", tmp_path / "x.warc")
     assert result.code == 1
     assert "3 responses could not be read" in result.err
 
@@ -252,14 +253,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(
         database_url,
         f"""
         INSERT INTO crawl_visited (job_id, url_hash, url, outcome, depth, via)
-        SELECT '{job_of(refs)}', sha256(n::text::bytea), 'https://docs.example.org/n/' || n,
+        SELECT '{job_id_of(refs)}', sha256(n::text::bytea), 'https://docs.example.org/n/' || n,
                'failed', 1, 'link'
           FROM generate_series(1, 3000) n
         RETURNING 1
         """,
     )
     child = subprocess.Popen(
-        [FORAGER, "export", job_of(refs)],
+        [FORAGER, "export", job_id_of(refs)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -7,7 +7,8 @@ import pytest
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, SectionKind, search
 from forager.documents.search.hit import preferred_language
-from forager.documents.search.tsquery import closest, distance
+from forager.documents.search.score import page_names
+from forager.documents.search.tsquery import closest, distance, parse_query
 from search_corpus import Corpus, Page, Sections
 
 INDEX = "\n".join(f"- [{name}](https://d.example/lib#{name})" for name in ("gather", *"abcdefghij"))
@@ -65,6 +66,68 @@ async def test_what_comes_first(look: Any) -> None:
     assert paths(await look("argparse"))[0] == "/argparse"
     # any part of a word in a script without blanks
     assert paths(await look("認証")) == paths(await look("ホスト")) == ["/ja"]
+
+
+SITE: dict[str, Any] = {
+    "/changelog": Page([("Catalina", "Fix RemoteIpValve. Fix RemoteIpValve and hosts.")],
+                       title="Server 10 (10.1.60) - Changelog"),
+    "/valves": Page([("Server 10", "Components."), ("Remote IP Valve", "Replaces the address."),
+                     ("Attributes", "The class is org.example.RemoteIpValve.")],
+                    title="Server 10 (10.1.60) - Valves"),
+    "/hosts": Page([("Server 10", "Names of hosts, and of virtual ones.")],
+                   title="Server 10 (10.1.60) - Virtual Hosts"),
+    "/names": Page([("Server 10", "Virtual names, virtual hosts, and hosts that are virtual.")],
+                   title="Server 10 (10.1.60) - Names"),
+    "/types": [("Types", 'A List<String> or Map<K, "V"> is fine; if a <b or "c, see <Leader> and'
+                         ' mapleader. It is "quoted".')],
+}  # fmt: skip
+
+
+async def test_titles_that_begin_with_the_name_of_the_site(database: Database) -> None:
+    await Corpus(database).publish("d.example", SITE)
+
+    async def first(query: str) -> str:
+        return paths(await search(database, SearchRequest(query=query)))[0]
+
+    assert await first("virtual hosts") == "/hosts"
+    # a heading in words before a mention of the name in news
+    assert await first("RemoteIpValve") == "/valves"
+
+
+@pytest.mark.parametrize("query", ["string", "List<String>", "mapleader", "quoted", "<Leader>"])
+async def test_words_between_angle_brackets(database: Database, query: str) -> None:
+    await Corpus(database).publish("d.example", SITE)
+    found = await search(database, SearchRequest(query=query))
+    assert (paths(found), found.note) == (["/types"], None)
+
+
+@pytest.mark.parametrize(
+    ("titles", "names"),
+    [
+        (["tempfile — Files", "os — System"], ["tempfile", "os"]),
+        (["Vim: fold", "Vim: undo - tree", "Vim: map"], ["fold", "undo", "map"]),
+        (["S 1.2 - A", "S 1.2 - B", "S 1.2 - C", "D"], ["A", "B", "C", "D"]),
+        (["A - 1", "A - 2", "A - 3", "B 2 - 1", "B 2 - 2", "B 2 - 4"], [*"123124"]),
+        (["a: b", "a: c", "d", "e", "f"], ["a: b", "a: c", "d", "e", "f"]),
+        ([""], [""]),
+    ],
+)
+def test_names_of_pages(titles: list[str], names: list[str]) -> None:
+    assert list(page_names(titles).values()) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("RemoteIpValve", "Remote Ip Valve"),
+        ("XMLHttpRequest", "XML Http Request"),
+        ("argparse", ""),
+        ("snake_case", ""),
+        ("asyncio.Queue", ""),
+    ],
+)
+def test_parts_of_names(name: str, parts: str) -> None:
+    assert parse_query(name).terms[0].parts == parts
 
 
 async def test_queries_that_match_nothing_are_relaxed_and_it_is_said(look: Any) -> None:

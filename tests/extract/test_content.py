@@ -229,3 +229,54 @@ def test_language_by_script_and_words(language: str, text: str) -> None:
 def test_no_language_is_guessed_from_little() -> None:
     assert detect_language("init open close") is None
     assert detect_language("x = 1 " * 100) is None
+
+
+def test_boxes_of_a_text_that_are_called_sidebars() -> None:
+    page = """<main><h1>Servers</h1><p>Text of the page.</p><div class=sidebar><p class=title>
+      Policy</p><p>Packages may not change a configuration file that belongs to another one.</p>
+      <p>See <a href=a>the manual</a>.</p></div><p>More text.</p></main>"""
+    assert "Packages may not change" in read(page).markdown
+
+
+@pytest.mark.parametrize(
+    "sidebar",
+    [
+        "<ul><li><a href=a>First chapter of the book about servers and their configuration</a>",
+        "<form><input></form><p>Search the documentation of this project for words and names.</p>",
+    ],
+)
+def test_menus_that_are_called_sidebars(sidebar: str) -> None:
+    text = "<p>Text.</p>" * 9
+    page = f"<main><h1>A</h1>{text}<div class=sidebar>{sidebar}</div>{text}</main>"
+    assert read(page).markdown.removeprefix("# A").split() == ["Text."] * 18
+
+
+@pytest.mark.parametrize(
+    "bar",
+    [
+        "<a href=a>top</a> contents <a href=b>← prev</a> <a href=c>up</a> <a href=d>next →</a>",
+        "<p><a href=a>Home</a> | <a href=b>Index</a> | <a href=c>Next</a></p>",
+        "<p class='naviNextPrevious'><a href=a>Statements</a> ◦ <a href=b>Tables</a></p>",
+        "<div class=navsettop><a href=a>Statements</a> <a href=b>Tables</a></div>",
+        "<ul class=docnav><li><a href=a>Home</a></li><li><a href=b>Next A.2</a></li></ul>",
+    ],
+)
+def test_links_to_the_neighbors_of_a_page(bar: str) -> None:
+    page = f"<main>{bar}<h1>A</h1><p>{TEXT * 9}</p>{bar}</main>"
+    assert read(page).markdown == f"# A\n\n{(TEXT * 9).strip()}"
+
+
+def test_prose_about_the_next_page_is_kept() -> None:
+    page = "<main><h1>A</h1><p>Next, top up the index.</p><p>Home</p></main>"
+    assert read(page).markdown == "# A\n\nNext, top up the index.\n\nHome"
+
+
+def test_blanks_in_code_separate_words() -> None:
+    page = "<main><h1>7.10<tt>&nbsp;</tt>Modules</h1><p>a<code> </code>b</p></main>"
+    assert read(page).markdown == "# 7.10 Modules\n\na b"
+
+
+def test_separators_of_links_that_are_left_out() -> None:
+    page = """<main><h1>A</h1><p>Text.</p><p><a class=tooltip href=a>a</a>,
+      <a class=tooltip href=b>b</a>, <a class=tooltip href=c>c</a></p></main>"""
+    assert read(page).markdown == "# A\n\nText."

@@ -123,3 +123,100 @@ def test_sections_are_found_by_the_names_they_define() -> None:
     document = read(html)
     names = section_names(document.title, document.sections)
     assert {"$<target_file:tgt>", "target_file"} <= set(names[1].heading)
+
+
+CRYSTAL = """<h1>class OptionParser</h1><p>Parses options.</p><h2>Constructors</h2>
+<div class="entry-detail" id="new(args)-class-method"><div class="signature">
+def self.<b>new</b>(args)
+<a class="method-permalink" href="#new%28args%29-class-method">#</a></div>
+<div class=doc><p>Creates a parser.</p><h4>Example</h4><p>An example.</p></div></div>
+<p>Between.</p>
+<div class="entry-detail" id="stop-instance-method"><div class="signature">def <b>stop</b></div>
+<p>Stops.</p></div>"""
+
+
+def test_signatures_in_elements_with_anchors() -> None:
+    assert outline(CRYSTAL)[1:] == [
+        (2, 0, "Constructors", None, ""),
+        (3, 1, "def self.new(args)", "new(args)-class-method", "Creates a parser."),
+        (4, 2, "Example", None, "An example."),
+        (CONTINUED, 1, "Constructors", None, "Between."),
+        (3, 1, "def stop", "stop-instance-method", "Stops."),
+    ]
+    assert "### `def self.new(args)`\n\nCreates" in read(CRYSTAL).markdown
+
+
+def test_further_signatures_of_a_definition() -> None:
+    html = """<h1>class Array</h1><p>A list.</p><section id=m><h3>Methods</h3>
+      <div id="method-i-find" class="method-detail"><div class="method-header">
+      <div class="method-heading"><span class="method-callseq">find { |x| } → y</span>
+      <span class="method-click-advice">click to toggle source</span></div>
+      <div class="method-heading"><span class="method-callseq">find → enumerator</span></div></div>
+      <div class="method-description"><p>Finds.</p>
+      <div class="method-source-code" id="find-source"><pre>def find; end</pre></div></div></div>"""
+    assert outline(html)[2:] == [
+        (4, 1, "find { |x| } → y", "method-i-find", "`find → enumerator`\n\nFinds."),
+    ]
+
+
+def test_signatures_side_by_side() -> None:
+    html = """<h1>Data.List</h1><div id=interface><div class=top><p class=src>
+      <a id="v:map" class=def>map</a> :: (a -> b) -> [a] -> [b]
+      <a href="src/List.html#map" class=link>Source</a> <a href="#v:map" class=selflink>#</a></p>
+      <div class=doc><p>Applies a function.</p></div></div>
+      <div class=top><p class=src><a id="v:nub" class=def>nub</a> :: [a] -> [a]</p></div></div>"""
+    assert outline(html)[1:] == [
+        (2, 0, "map :: (a -> b) -> [a] -> [b]", "v:map", "Applies a function."),
+        (2, 0, "nub :: [a] -> [a]", "v:nub", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div class=signature>Yours, A. Writer</div><p>b</p>",
+        "<p class=src>Text with <code>code</code>.</p>",
+        "<table><tr><td>a<td><div class=attr id=x>x</div></table>",
+    ],
+)
+def test_signatures_without_an_anchor_begin_no_section(html: str) -> None:
+    assert len(read(f"<h1>A</h1><p>a</p>{html}").sections) == 1
+
+
+def test_terms_in_groups_with_an_anchor() -> None:
+    html = """<h1>Procs</h1><dl><div id="split,string"><dt><pre>proc <a href="x#split">split</a>(
+      s: string): seq[string]</pre></dt><dd>Splits. <a class="link-seesrc" href=x>Source</a></dd>
+      </div><div id="strip"><dt><pre>proc strip(s: string)</pre></dt><dd>Strips.</dd></div></dl>"""
+    assert outline(html)[1:] == [
+        (2, 0, "proc split( s: string): seq[string]", "split,string", "Splits."),
+        (2, 0, "proc strip(s: string)", "strip", "Strips."),
+    ]
+
+
+def test_a_long_declaration_is_text_below_its_first_line() -> None:
+    table = "".join(f"  ('ext{n}', 'type{n}'),\n" for n in range(200))
+    html = f"""<h1>Consts</h1><dl><div id="mimes"><dt><pre>mimes = [
+{table}]</pre></dt><dd>Known types.</dd></div></dl>"""
+    code = f"```\nmimes = [\n{table}]\n```\n\nKnown types."
+    assert outline(html)[1:] == [(2, 0, "mimes = [", "mimes", code)]
+
+
+@pytest.mark.parametrize(
+    ("title", "heading", "signature", "anchor", "names"),
+    [
+        ("", "class OptionParser", "def self.new(x)", "new(x)-class-method", "OptionParser.new"),
+        ("", "class Array", "find → y", "method-i-find", "Array#find"),
+        ("", "Class: Foo::Bar", "#run ⇒ Object", "run-instance_method", "Foo::Bar#run"),
+        ("", "Module Stdlib.List", "val map : 'a", "val-map", "Stdlib.List.map"),
+        ("", "Procs", "proc split(s: string)", "split,string", "split"),
+    ],
+)
+def test_qualified_names_of_other_generators(
+    title: str, heading: str, signature: str, anchor: str, names: str
+) -> None:
+    assert names in qualified_names(container_of(title, heading), signature, anchor)
+
+
+@pytest.mark.parametrize("heading", ["class methods", "module documentation", "enum values"])
+def test_headings_about_kinds_name_no_type(heading: str) -> None:
+    assert container_of("", heading) == ""

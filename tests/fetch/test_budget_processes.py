@@ -6,17 +6,27 @@ import asyncio
 import json
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
+from psycopg import sql
+from psycopg.rows import class_row
 
-from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest, execute
+from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest
 from forager.clock import local_time
 from forager.db.database import Database
+from forager.db.pool import limits_transactions
+from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
+from forager.fetch.budgets.exchange import Answers, Given, Wanted
 from forager.fetch.budgets.slots import HostResting
+from support.sql import execute
+from support.waiting import LIMIT
 
 USER = Path(__file__).with_name("budget_user.py")
 
@@ -153,3 +163,30 @@ async def test_permits_of_a_killed_process_come_back(
     await execute(database, "UPDATE domain_permits SET expires_at = now() WHERE permits > 0")
     with await budgets.acquire(HOST):
         assert budgets._hosts[HOST].account.permits == 1
+
+
+async def test_a_process_that_is_frozen_during_an_exchange_does_not_keep_the_host(
+    database: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server waits for the rest of the batch, which is longer than any other limit."""
+    domain_id = await add_row(database)
+    monkeypatch.setattr(store, "FROZEN_MS", 1_000)
+
+    def frozen(_: object) -> object:
+        """Let nothing be sent until the server has ended the session."""
+        with psycopg.connect(database_url, autocommit=True) as other:
+            began = local_time()
+            while other.execute(query).fetchone() and local_time() < began + LIMIT:
+                time.sleep(0.05)
+        return class_row(Given)
+
+    async with database.connection() as connection:
+        if not limits_transactions(connection):
+            pytest.skip("PostgreSQL limits transactions from version 17 on")
+        query = sql.SQL("SELECT 1 FROM pg_stat_activity WHERE pid = {}").format(
+            connection.info.backend_pid
+        )
+        monkeypatch.setattr(store, "class_row", frozen)
+        wanted = Wanted(domain_id, 0.0, 5, 0.0, 1, {}, 10.0, 0, Answers())
+        with pytest.raises(psycopg.Error):
+            await store.exchange(connection, uuid4(), [wanted])

@@ -10,13 +10,13 @@ from forager.archive.local import LocalStorage
 from forager.db.database import open_database
 from forager.fetch.polite import Fetching
 from forager.images.fetcher import ImageFetcher
-from forager.images.files import IMAGE_FILES, ImageFiles
+from forager.images.files import IMAGE_FILES
 from forager.settings import load_settings
 
 
-class Doomed(ImageFiles):
-    async def write(self, path: str, data: bytes) -> None:
-        await super().write(path, data)
+class Doomed(LocalStorage):
+    async def put_all(self, name: str, data: bytes) -> None:
+        await super().put_all(name, data)
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -27,7 +27,7 @@ async def main() -> None:
         Fetching(database, settings) as fetching,
     ):
         images = ImageFetcher(database, settings, fetching)
-        images._files = Doomed(LocalStorage(settings.home / "archive", IMAGE_FILES))
+        images._files = Doomed(settings.home / "archive", IMAGE_FILES)
         await images.run_once()
 
 

@@ -14,7 +14,7 @@ PIXEL = b"GIF89a" + bytes(30)
 async def store_image(database: Database, settings: Settings, product_id: int) -> None:
     content_hash = sha256(PIXEL).digest()
     path = image_path(content_hash, "gif")
-    await open_image_files(settings).write(path, PIXEL)
+    await open_image_files(settings).put_all(path, PIXEL)
     async with database.transaction() as connection:
         await connection.execute(
             """

@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 from forager.archive.objects import open_bucket
+from forager.archive.storage import size_of
 from forager.errors import GiveUp, InvalidInput, NotFound
 from forager.images.fetcher import Inspection
-from forager.images.files import IMAGE_FILES, ImageFiles, image_files_at, image_path
+from forager.images.files import IMAGE_FILES, image_files_at, image_path
 from forager.images.inspector import Refused, inspect
 from forager.processes.sandbox import SandboxLimits
 from images.image_shop import HTML, SVG, picture, png_of_size
@@ -40,7 +41,7 @@ def test_images_of_known_formats_are_measured(kind: str, media_type: str, extens
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP"])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95])
-def test_what_is_cut_off_is_refused(kind: str, share: float) -> None:
+def test_truncated_images_are_rejected(kind: str, share: float) -> None:
     data = picture(kind)
     with pytest.raises(Refused):
         inspect(data[: int(len(data) * share)])
@@ -85,18 +86,18 @@ async def test_a_decoder_that_takes_too_much_costs_one_image() -> None:
 async def test_files_are_written_whole_and_read_again(tmp_path: Path) -> None:
     files = image_files_at(tmp_path)
     path = image_path(sha256(b"x").digest(), "png")
-    assert await files.size(path) is None
-    await files.write(path, b"x")
-    await files.write(path, b"x")
+    assert await size_of(files, path) is None
+    await files.put_all(path, b"x")
+    await files.put_all(path, b"x")
 
-    assert (await files.size(path), await files.read(path)) == (1, b"x")
+    assert (await size_of(files, path), await files.read_all(path)) == (1, b"x")
     assert [found.name for found in (tmp_path / path).parent.iterdir()] == [Path(path).name]
     (tmp_path / path).with_name(f".{Path(path).name}.12345678.part").write_bytes(b"left behind")
     await files.delete(path)
     await files.delete(path)
     assert list((tmp_path / path).parent.iterdir()) == []
     with pytest.raises(NotFound):
-        await files.read(path)
+        await files.read_all(path)
 
 
 @pytest.mark.parametrize(
@@ -104,17 +105,17 @@ async def test_files_are_written_whole_and_read_again(tmp_path: Path) -> None:
 )
 async def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
     with pytest.raises(InvalidInput):
-        await image_files_at(tmp_path).read(path)
+        await image_files_at(tmp_path).read_all(path)
 
 
 async def test_a_bucket_holds_images_too() -> None:
     # a store of the same library that needs no server
-    files = ImageFiles(open_bucket("memory:///", kind=IMAGE_FILES))
+    files = open_bucket("memory:///", kind=IMAGE_FILES)
     path = image_path(sha256(b"x").digest(), "png")
-    assert await files.size(path) is None
-    await files.write(path, b"x")
-    assert (await files.size(path), await files.read(path)) == (1, b"x")
+    assert await size_of(files, path) is None
+    await files.put_all(path, b"x")
+    assert (await size_of(files, path), await files.read_all(path)) == (1, b"x")
     await files.delete(path)
     await files.delete(path)
     with pytest.raises(NotFound):
-        await files.read(path)
+        await files.read_all(path)

@@ -34,7 +34,7 @@ async def test_an_image_is_fetched_measured_and_stored(shop: Shop) -> None:
         "attempts": 1,
         "waits": True,
     }
-    assert await open_image_files(shop.settings).read(row["image_path"]) == data
+    assert await open_image_files(shop.settings).read_all(row["image_path"]) == data
     assert await shop.fetch() == 0
 
 
@@ -96,7 +96,7 @@ async def test_an_address_is_asked_again_when_its_file_is_not_recent(shop: Shop)
     await shop.show(1, "/a.jpg")
     await shop.fetch()
     await shop.execute("UPDATE images SET fetched_at = now() - interval '2 days'")
-    shop.site.pages["/a.jpg"] = Page(picture(colour=1))
+    shop.site.pages["/a.jpg"] = Page(picture(color=1))
     await shop.show(2, "/a.jpg")
     await shop.fetch()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forager.db.database import Connection, Database
+from forager.db.retention import delete_rows
 from forager.doctor.check import Level
 from forager.doctor.work import check_rates as check_success_rates
 from forager.errors import InvalidInput
@@ -17,7 +18,7 @@ from forager.parsers.rates import (
     list_rates,
     parser_rates,
 )
-from forager.parsers.store.rates import delete_old_rates
+from forager.parsers.store.rates import OLD_RATES
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from products.rows import insert_domain
@@ -224,5 +225,5 @@ async def test_old_days_are_forgotten(database: Database) -> None:
         await add_pages(connection, shop, good=1, bad=0)
         await age_rates(connection, 90)
         await add_pages(connection, shop, good=1, bad=0)
-        assert await delete_old_rates(connection, days=90, limit=10) == 0
-        assert await delete_old_rates(connection, days=89, limit=10) == 1
+        assert await delete_rows(connection, OLD_RATES, days=90, limit=10) == 0
+        assert await delete_rows(connection, OLD_RATES, days=89, limit=10) == 1

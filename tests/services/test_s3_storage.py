@@ -11,7 +11,7 @@ import pytest
 from forager.archive.objects import IN_ONE_REQUEST, ObjectStorage, open_bucket
 from forager.archive.record import DamagedRecord, SegmentExists, StorageAway
 from forager.archive.segment import ArchiveRef
-from forager.archive.storage import digest, put_checked
+from forager.archive.storage import digest, put_checked, size_of
 from forager.doctor.archive import check_storage
 from forager.doctor.check import Level
 from forager.errors import NotFound
@@ -131,7 +131,7 @@ async def test_a_slow_store_is_waited_for(
         assert await open_bucket(url).read(ref) == data
 
 
-async def test_a_silent_store_is_given_up_in_words(
+async def test_a_silent_store_is_given_up_with_an_explanation(
     url: str, minio: MinIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Relay(minio.port, silent=True) as relay:
@@ -209,13 +209,13 @@ async def test_images_are_kept_beside_the_archive(url: str, settings: Settings) 
     files = open_image_files(bucketed)
     data = noise(IN_ONE_REQUEST + 1)
     path = image_path(sha256(data).digest(), "png")
-    assert await files.size(path) is None
-    await files.write(path, data)
-    await files.write(path, data)
-    assert (await files.size(path), await files.read(path)) == (len(data), data)
+    assert await size_of(files, path) is None
+    await files.put_all(path, data)
+    await files.put_all(path, data)
+    assert (await size_of(files, path), await files.read_all(path)) == (len(data), data)
     # the archive next to it does not take it for a segment
     assert await open_bucket(url).list_segments() == []
     await files.delete(path)
     with pytest.raises(NotFound):
-        await files.read(path)
+        await files.read_all(path)
     assert (await check_storage(bucketed)).level is Level.OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from forager.settings import Settings
 from servers.shop import Item, Shop
 from support.waiting import eventually
 from tasks.working import Tasks, at_work
@@ -98,7 +99,7 @@ async def test_a_host_that_sends_retry_after_is_left_alone(tasks: Tasks, shop: S
     assert rows == [(True,)]
 
 
-async def test_a_page_that_says_nothing_is_fetched_again_and_then_given_up(
+async def test_a_page_without_product_data_is_retried_and_then_given_up(
     tasks: Tasks, shop: Shop
 ) -> None:
     shop.add("a")
@@ -151,3 +152,30 @@ async def test_one_page_that_cannot_be_written_spoils_no_other(tasks: Tasks, sho
     assert (await tasks.sql("SELECT count(*) FROM products"))[0] == (9,)
     # what was undone with the refused batch was undone whole
     assert (await tasks.sql("SELECT count(*) FROM extractions"))[0] == (9,)
+
+
+async def test_a_missing_page_whose_product_cannot_be_withdrawn_fails_alone(
+    tasks: Tasks, shop: Shop
+) -> None:
+    await tasks.sql(
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'it stays' USING ERRCODE = 'check_violation'; END $$
+        """
+    )
+    await tasks.sql(
+        """
+        CREATE TRIGGER refuse BEFORE UPDATE ON products FOR EACH ROW
+        WHEN (NEW.availability = 'discontinued') EXECUTE FUNCTION refuse()
+        """
+    )
+    quick = {"gone_visits": 1, "gone_after": 0.0}
+    tasks.settings = Settings(**(tasks.settings.model_dump() | quick))
+    (task_id,) = await tasks.add(shop.add("a"), max_retries=0)
+    async with at_work(tasks):
+        await tasks.when(task_id, "completed")
+        shop.refuse("a", "404 Not Found")
+        await tasks.again(task_id)
+        missed = await tasks.when(task_id, "pending", "failed")
+    assert missed.error_kind == "validation"
+    assert "it stays" in (missed.error_message or "")

@@ -14,6 +14,7 @@ from forager.access.caller import OtherRequest, StillAnswering
 from forager.access.store import StoredAnswer as StoredAnswer
 from forager.access.store import insert_answer as insert_answer
 from forager.db.database import Connection, Database
+from forager.db.retention import delete_rows
 from forager.services.service import in_chunks
 
 KEPT_FOR = 24 * 3600.0
@@ -44,4 +45,6 @@ async def reserve(
 
 async def delete_expired(database: Database) -> int:
     """Delete expired answers; return their number."""
-    return await in_chunks(database, store.delete_expired_answers, older_than=KEPT_FOR, limit=CHUNK)
+    return await in_chunks(
+        database, delete_rows, rows=store.EXPIRED_ANSWERS, older_than=KEPT_FOR, limit=CHUNK
+    )

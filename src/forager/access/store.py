@@ -10,7 +10,8 @@ from uuid import UUID
 from forager.access.key import ApiKey, FoundKey
 from forager.access.quota import Quota, Spending, Usage
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.retention import OldRows
+from forager.db.rows import Rows, Tuples, Values
 
 # --- keys ----------------------------------------------------------------------------------------
 
@@ -221,7 +222,7 @@ PERMITS_KEY = "requests of a minute"
 
 async def take_permits(connection: Connection, user_id: UUID, *, seconds: float) -> bool:
     """Take as many requests as become available in this time; False if fewer are left."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO idempotency_keys AS k (user_id, key, request_hash, created_at)
         VALUES (%(user_id)s, %(key)s, '', now() + %(seconds)s * interval '1 second')
@@ -232,7 +233,6 @@ async def take_permits(connection: Connection, user_id: UUID, *, seconds: float)
         """,
         {"user_id": user_id, "key": PERMITS_KEY, "seconds": seconds},
     )
-    return cursor.rowcount == 1
 
 
 async def select_seconds_taken(connection: Connection, user_id: UUID) -> float:
@@ -266,7 +266,7 @@ async def reserve_answer(
 
     While another transaction has it, this waits for that one to end.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO idempotency_keys AS k (user_id, key, request_hash)
         VALUES (%(user_id)s, %(key)s, %(request_hash)s)
@@ -277,7 +277,6 @@ async def reserve_answer(
         """,
         {"user_id": user_id, "key": key, "request_hash": request_hash, "kept_for": kept_for},
     )
-    return cursor.rowcount == 1
 
 
 async def insert_answer(
@@ -303,17 +302,8 @@ async def select_answer(connection: Connection, user_id: UUID, key: str) -> Stor
     )
 
 
-async def delete_expired_answers(connection: Connection, *, older_than: float, limit: int) -> int:
-    cursor = await connection.execute(
-        """
-        DELETE FROM idempotency_keys
-         WHERE ctid IN (
-            SELECT ctid FROM idempotency_keys
-             WHERE created_at < now() - %s * interval '1 second'
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (older_than, limit),
-    )
-    return cursor.rowcount
+EXPIRED_ANSWERS = OldRows(
+    "idempotency_keys",
+    "t.created_at < now() - %(older_than)s * interval '1 second'",
+    key="ctid",
+)

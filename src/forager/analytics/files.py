@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from forager.analytics.dataset import Dataset, Kind
 from forager.analytics.lake import BEGINNING, LakeFile, Position, place_for
-from forager.archive.local import sync_folder, whole_file
+from forager.archive.local import whole_file
 from forager.row_files import CountingFile, load_pyarrow
 
 # bytes that are parsed at a time; a row is far smaller
@@ -92,7 +92,6 @@ def write_file(
             for table in tables:
                 writer.write_table(table)
                 rows += table.num_rows
-    sync_folder(place.parent)
     return LakeFile(
         dataset.name, month, str(place.relative_to(folder)), rows, size=place.stat().st_size
     )

@@ -48,7 +48,7 @@ def place_for(folder: Path, dataset: str, month: str, number: int) -> Path:
     place = folder / dataset / f"month={month}"
     if not place.is_dir():
         place.mkdir(parents=True)
-        for parent in (place.parent, folder):
+        for parent in (place.parent, folder, folder.parent):
             sync_folder(parent)
     return place / f"{number:08}{SUFFIX}"
 

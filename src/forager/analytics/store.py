@@ -8,7 +8,7 @@ from uuid import UUID
 
 from forager.analytics.dataset import Dataset, micro
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 
 # more than a session needs to show that its transaction has begun
 LAG_SECONDS = 5
@@ -21,7 +21,7 @@ async def select_horizon(connection: Connection) -> tuple[datetime, int]:
     no row dated before the oldest start can be added any more. Vacuum writes no rows, and
     Forager prepares no transactions.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[datetime, int]).one(
         """
         SELECT least(
                    now() - %s * interval '1 second', min(a.xact_start)
@@ -33,21 +33,17 @@ async def select_horizon(connection: Connection) -> tuple[datetime, int]:
         """,
         (LAG_SECONDS,),
     )
-    found = await cursor.fetchone()
-    assert found is not None
-    return found[0], int(found[1])
 
 
 async def select_identity(connection: Connection) -> str:
     """The identity of this database; a restored copy has another one."""
-    identity: str = await Values(connection).one(
+    return await Values(connection, str).one(
         """
         SELECT system_identifier || '/' || oid
           FROM pg_control_system(), pg_database
          WHERE datname = current_database()
         """
     )
-    return identity
 
 
 async def copy_rows(

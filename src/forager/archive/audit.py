@@ -11,15 +11,14 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from uuid import UUID
 
 from forager.archive import store
 from forager.archive.deletion import all_segments, delete_segment, finish_deletion
 from forager.archive.reader import SegmentScan, read_record
 from forager.archive.record import ArchiveError, DamagedRecord
 from forager.archive.retention import SegmentRow
-from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
-from forager.archive.storage import Storage, StoredSegment
+from forager.archive.segment import ArchiveRef, Growth, job_of, parse_segment_name
+from forager.archive.storage import Storage, StoredSegment, size_of
 from forager.db.database import Database
 from forager.errors import NotFound
 
@@ -102,7 +101,7 @@ async def _finish(database: Database, storage: Storage, finding: Finding) -> str
 
 
 async def _delete(database: Database, storage: Storage, finding: Finding) -> str:
-    if await _is_there(storage, finding.segment):
+    if await size_of(storage, finding.segment) is not None:
         return "left alone: its file is there now"
     dropped = finding.references
     gone = await delete_segment(
@@ -130,7 +129,8 @@ async def _forget_broken(database: Database, _: Storage, finding: Finding) -> st
 
 async def _adopt(database: Database, _: Storage, finding: Finding) -> str:
     async with database.transaction() as connection:
-        await store.register_segment(connection, finding.segment, _job_of(finding.segment))
+        owner = parse_segment_name(finding.segment).owner
+        await store.register_segment(connection, finding.segment, job_of(owner))
         growth = Growth(finding.segment, finding.bytes, finding.references)
         await store.grow_segments(connection, [growth])
         await store.close_segment(connection, finding.segment)
@@ -172,18 +172,10 @@ async def _without_file(
         return Finding(segment=name, references=unlisted, troubles=(Trouble.UNKNOWN,))
     if row.open and not row.references:
         return Finding(segment=name, open=True)
-    if await _is_there(storage, name):
+    if await size_of(storage, name) is not None:
         return None  # written since the files were listed
     trouble = Trouble.MISSING if row.references else Trouble.UNWRITTEN
     return Finding(segment=name, references=row.references, open=row.open, troubles=(trouble,))
-
-
-async def _is_there(storage: Storage, name: str) -> bool:
-    try:
-        await storage.size(name)
-    except NotFound:
-        return False
-    return True
 
 
 async def _orphan(database: Database, file: StoredSegment) -> Finding | None:
@@ -193,10 +185,11 @@ async def _orphan(database: Database, file: StoredSegment) -> Finding | None:
 
 
 async def _may_be_written(database: Database, name: str) -> bool:
-    job_id = _job_of(name)
+    segment = parse_segment_name(name)
+    job_id = job_of(segment.owner)
     if job_id is None:
         return False
-    return await database.run(store.lease_is_current, job_id, parse_segment_name(name).lease)
+    return await database.run(store.lease_is_current, job_id, segment.lease)
 
 
 async def _read(
@@ -242,13 +235,6 @@ async def _readable(storage: Storage, ref: ArchiveRef, intact: Mapping[ArchiveRe
     except (DamagedRecord, NotFound):
         return False
     return True
-
-
-def _job_of(name: str) -> UUID | None:
-    try:
-        return UUID(parse_segment_name(name).owner)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,8 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
             _refuse(place, overwrite)
             part.replace(place)
+            with suppress(PermissionError):  # a folder that may be written to and not be read
+                sync_folder(place.parent)
         finally:
             part.unlink(missing_ok=True)
 

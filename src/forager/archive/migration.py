@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from forager.archive import store
 from forager.archive.retention import MovableSegment
-from forager.archive.storage import Storage, digest, put_checked, read_parts
+from forager.archive.storage import Storage, digest, put_checked, read_parts, size_of
 from forager.archive.store import merges as moves
 from forager.db.cursor import batches
 from forager.db.database import Database
@@ -25,16 +25,21 @@ Progress = Callable[[int], None]
 
 @dataclass(slots=True)
 class Moved:
-    """The result of a run; complete when nothing is left to be copied."""
+    """The result of a run: files that were copied, and those that were at the target already."""
 
     copied: int = 0
     bytes: int = 0
-    # were in the new place already
     found: int = 0
+    # rows refer to them, but they are in neither place
+    missing: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class MovedSegments(Moved):
+    """Complete when nothing is left to be copied."""
+
     # may still be written to: their turn is in a later run
     waiting: int = 0
-    # have a row that counts bytes, but are in neither place
-    missing: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -63,9 +68,9 @@ class Move:
     async def count(self) -> int:
         return await self.database.run(moves.count_unmoved, self.place)
 
-    async def run(self, on_progress: Progress) -> Moved:
+    async def run(self, on_progress: Progress) -> MovedSegments:
         """Copy every segment that was not copied yet."""
-        moved = Moved()
+        moved = MovedSegments()
         seen = 0
         async for page in self._pages(moved=False):
             for segment in page:
@@ -86,7 +91,7 @@ class Move:
                 deleted += 1
         return deleted
 
-    async def _move(self, segment: MovableSegment, moved: Moved) -> None:
+    async def _move(self, segment: MovableSegment, moved: MovedSegments) -> None:
         if segment.open:
             moved.waiting += 1
             return
@@ -111,22 +116,17 @@ class Move:
         return size
 
     async def _is_there(self, name: str, size: int) -> bool:
-        try:
-            if await self.target.size(name) != size:
-                return False
-        except NotFound:
+        if await size_of(self.target, name) != size:
             return False
         return await digest(self.target, name) == await digest(self.source, name, size)
 
-    async def _without_source(self, segment: MovableSegment, moved: Moved) -> None:
+    async def _without_source(self, segment: MovableSegment, moved: MovedSegments) -> None:
         """Written in the new place, never written, deleted since it was listed, or lost."""
-        try:
-            if await self.target.size(segment.name) >= segment.bytes:
-                moved.found += 1
-                await self._mark(segment.name)
-                return
-        except NotFound:
-            pass
+        there = await size_of(self.target, segment.name)
+        if there is not None and there >= segment.bytes:
+            moved.found += 1
+            await self._mark(segment.name)
+            return
         row = await self.database.run(store.select_segment, segment.name)
         if row is not None and row.going_at is None and row.references:
             moved.missing.append(segment.name)

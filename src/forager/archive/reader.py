@@ -70,6 +70,10 @@ class ArchivedResponse:
     rendered: bool = False
     picture: bytes = field(default=b"", repr=False)
 
+    @property
+    def content_type(self) -> str | None:
+        return next((value for name, value in self.headers if name.lower() == "content-type"), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Tail:

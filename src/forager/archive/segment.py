@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
+from secrets import token_hex
 from typing import Any
+from uuid import UUID
 
 from forager.errors import InvalidInput
 
 # lower case only: two names must not become one file where the file system folds case
 _OWNER = r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?"
+_JOB_OWNER = re.compile(r"job-([0-9a-f]{32})-[0-9a-f]{8}")
 _COUNT = re.compile(r"[0-9]{1,15}")
 _OWNER_ONLY = re.compile(_OWNER)
 _NAME = re.compile(
@@ -55,6 +58,20 @@ class SegmentName:
 
     def __str__(self) -> str:
         return f"{self.day:%Y/%m/%d}/{self.owner}-{self.lease}-{self.seq:04d}.warc.zst"
+
+
+def job_owner(job_id: UUID) -> str:
+    """The owner of the segments of one call of a job's handler.
+
+    A handler may be called again under the same lease, and segments are never reopened.
+    """
+    return f"job-{job_id.hex}-{token_hex(4)}"
+
+
+def job_of(owner: str) -> UUID | None:
+    """The job that an owner stands for, if it is one."""
+    found = _JOB_OWNER.fullmatch(owner)
+    return None if found is None else UUID(found[1])
 
 
 def parse_segment_name(name: str) -> SegmentName:

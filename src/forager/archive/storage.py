@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from forager.archive.record import ArchiveError
 from forager.archive.segment import ArchiveRef, parse_segment_name
-from forager.errors import InvalidInput
+from forager.errors import InvalidInput, NotFound
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,14 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     """Run it beside the event loop. Cancelling the caller does not stop it."""
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_pool, lambda: function(*args, **kwargs))
+
+
+async def size_of(storage: Storage, name: str) -> int | None:
+    """The size of a file; None if there is none."""
+    try:
+        return await storage.size(name)
+    except NotFound:
+        return None
 
 
 _READ_BYTES = 4 * 1024 * 1024

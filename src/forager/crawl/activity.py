@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import psycopg
 
+from forager.clock import wait_for_event
 from forager.crawl.ledger import CrawlState
 from forager.crawl.store import state as store
 from forager.errors import DatabaseUnavailable
@@ -60,9 +61,7 @@ class Activity:
     async def _run(self, ended: asyncio.Event) -> None:
         while not ended.is_set():
             await self.run_once()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(INTERVAL):
-                    await ended.wait()
+            await wait_for_event(ended, INTERVAL)
 
     async def run_once(self) -> None:
         await self._write(self.wait(), self.pace(time.monotonic()))

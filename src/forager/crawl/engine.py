@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import Counter
 from urllib.parse import urlsplit
 
+from forager.clock import wait_for_event
 from forager.crawl.batch import Batch, Committer
 from forager.crawl.ending import Ending
 from forager.crawl.extraction.rereading import BoilerplateLearner
@@ -350,9 +350,7 @@ class Engine:
 
     async def _nap(self) -> None:
         """Wait until something arrives, or until retries and limits are checked again."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(RETRY_LOOK):
-                await self._changed.wait()
+        await wait_for_event(self._changed, RETRY_LOOK)
         self._changed.clear()
 
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from uuid import UUID
 
 from forager.archive import store as archive_store
 from forager.archive.options import archive_options
+from forager.archive.segment import job_owner
 from forager.archive.writer import ArchiveWriter
 from forager.crawl.activity import Activity
 from forager.crawl.batch import Committer
@@ -293,8 +293,7 @@ def _archive_writer(context: JobContext, agent: str) -> ArchiveWriter:
     job_id = context.lease.job_id
     return ArchiveWriter(
         options.open(),
-        # a handler may be called again under the same lease, and segments are never reopened
-        owner=f"job-{job_id.hex}-{token_hex(4)}",
+        owner=job_owner(job_id),
         lease=context.lease.number,
         register=lambda name: context.database.run(archive_store.register_segment, name, job_id),
         info={"http-header-user-agent": agent},

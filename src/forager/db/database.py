@@ -15,7 +15,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 
 from forager.db import schema
-from forager.db.pool import Connection, Pool, PooledConnection, cut_after
+from forager.db.pool import Connection, Pool, PooledConnection, cut_after, limits_transactions
 from forager.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -59,7 +59,8 @@ class SessionLimits:
     A process that is frozen inside a transaction holds its rows until the server ends the
     session, and every SKIP LOCKED query would skip them until then. The keepalives are those of
     the server: a machine that is gone cannot end its sessions. The answer limit is ours: after it,
-    the line is cut from this side.
+    the line is cut from this side. From PostgreSQL 17 on, the server limits transactions by it
+    too: a process that is frozen in the middle of a batch is not idle to the server.
     """
 
     statement_ms: int = 60_000
@@ -88,6 +89,7 @@ _UNAVAILABLE = (
     psycopg.OperationalError,
     # the server ended our session while this process was frozen: the next one works
     psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.TransactionTimeout,
     # a standby that has not been promoted yet
     psycopg.errors.ReadOnlySqlTransaction,
 )
@@ -185,14 +187,29 @@ class Database:
                         await connection.execute("")
 
     async def _connect(self) -> Connection:
-        return await AsyncConnection.connect(self.url, **self.connect_arguments())
+        connection = await AsyncConnection.connect(self.url, **self.connect_arguments())
+        if limits_transactions(connection):
+            try:
+                with cut_after(connection, self._limits.answer_ms / 1000):
+                    await connection.execute(
+                        sql.SQL("SET transaction_timeout = {}").format(self._limits.answer_ms)
+                    )
+            except BaseException:
+                await connection.close()
+                raise
+        return connection
 
     async def _connect_pooled(self) -> Connection:
         assert self.pool_url is not None
         arguments = self.connect_arguments()
         del arguments["options"]  # of a session, and refused: see PooledConnection
         limits = self._limits
-        given = (limits.statement_ms, limits.lock_ms, limits.idle_in_transaction_ms)
+        given = {
+            "statement_timeout": limits.statement_ms,
+            "lock_timeout": limits.lock_ms,
+            "idle_in_transaction_session_timeout": limits.idle_in_transaction_ms,
+            "transaction_timeout": limits.answer_ms,
+        }
         return await PooledConnection.open(self.pool_url, given, **arguments)
 
     async def revive(self) -> None:

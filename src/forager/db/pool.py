@@ -169,7 +169,9 @@ def _cut(connection: Connection) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
-LIMITS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+def limits_transactions(connection: Connection) -> bool:
+    """Whether the server knows `transaction_timeout`."""
+    return connection.info.server_version >= 170_000
 
 
 class PooledConnection(AsyncConnection[TupleRow]):
@@ -178,12 +180,13 @@ class PooledConnection(AsyncConnection[TupleRow]):
     _limits: tuple[sql.Composed, ...]
 
     @classmethod
-    async def open(cls, url: str, limits: tuple[int, int, int], **arguments: Any) -> Self:
-        """`limits`: milliseconds, in the order of LIMITS."""
+    async def open(cls, url: str, limits: dict[str, int], **arguments: Any) -> Self:
+        """`limits`: milliseconds by setting."""
         connection = await cls.connect(url, prepare_threshold=None, **arguments)
         connection._limits = tuple(
             sql.SQL("SET LOCAL {} = {}").format(sql.Identifier(name), limit)
-            for name, limit in zip(LIMITS, limits, strict=True)
+            for name, limit in limits.items()
+            if name != "transaction_timeout" or limits_transactions(connection)
         )
         return connection
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast, overload
 
 import psycopg
 from psycopg import AsyncCursor
 from psycopg.abc import Params, QueryNoTemplate
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
-from psycopg.rows import class_row, scalar_row
+from psycopg.rows import args_row, class_row, scalar_row
 
 from forager.db.pool import Connection
 
@@ -42,10 +42,17 @@ class _Select(Generic[Row]):
     async def exists(self, query: QueryNoTemplate, params: Params | None = None) -> bool:
         return await self.first(query, params) is not None
 
+    async def as_set(self, query: QueryNoTemplate, params: Params | None = None) -> set[Row]:
+        return set(await self.all(query, params))
+
     async def affected(self, query: QueryNoTemplate, params: Params | None = None) -> int:
         """The number of rows that a statement changed."""
         await self._cursor.execute(query, params)
         return self._cursor.rowcount
+
+    async def changed(self, query: QueryNoTemplate, params: Params | None = None) -> bool:
+        """Whether a statement changed a row."""
+        return await self.affected(query, params) > 0
 
 
 class Rows(_Select[Row]):
@@ -55,18 +62,37 @@ class Rows(_Select[Row]):
         super().__init__(connection.cursor(row_factory=class_row(kind)))
 
 
-class Values(_Select[Any]):
-    """The first column of each row."""
+class Made(_Select[Row]):
+    """Each row as the result of a function that gets its columns."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, make: Callable[..., Row]) -> None:
+        super().__init__(connection.cursor(row_factory=args_row(make)))
+
+
+class Values(_Select[Row]):
+    """The first column of each row; `kind` is its type, for type checkers alone."""
+
+    @overload
+    def __init__(self: Values[Any], connection: Connection) -> None: ...
+    @overload
+    def __init__(self, connection: Connection, kind: type[Row]) -> None: ...
+    def __init__(self, connection: Connection, kind: object = None) -> None:  # noqa: ARG002
         super().__init__(connection.cursor(row_factory=scalar_row))
 
 
-class Tuples(_Select[Any]):
-    """Each row as a tuple."""
+class Tuples(_Select[Row]):
+    """Each row as a tuple; `kind` is its type, for type checkers alone."""
 
-    def __init__(self, connection: Connection) -> None:
-        super().__init__(connection.cursor())
+    @overload
+    def __init__(self: Tuples[Any], connection: Connection) -> None: ...
+    @overload
+    def __init__(self, connection: Connection, kind: type[Row]) -> None: ...
+    def __init__(self, connection: Connection, kind: object = None) -> None:  # noqa: ARG002
+        super().__init__(cast("AsyncCursor[Row]", connection.cursor()))
+
+    async def as_dict(self, query: QueryNoTemplate, params: Params | None = None) -> dict[Any, Any]:
+        """The second column by the first."""
+        return dict(cast("list[tuple[Any, Any]]", await self.all(query, params)))
 
 
 class RowArrays:
@@ -149,5 +175,4 @@ def encode_array(kind: str, values: list[Any]) -> EncodedArray | list[Any]:
 
 async def select_now(connection: Connection) -> datetime:
     """The start of the transaction by the clock of the database."""
-    now: datetime = await Values(connection).one("SELECT now()")
-    return now
+    return await Values(connection, datetime).one("SELECT now()")

@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Self, TypeVar
 from uuid import UUID
 
+from forager.clock import wait_for_event
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, listen
 from forager.dispatch import store
@@ -101,7 +102,8 @@ class Relay:
     async def _step(self) -> None:
         asked = self._batch
         if await self.run_once() < asked:
-            await self._nap()
+            await wait_for_event(self._woken, self._settings.poll_interval)
+            self._woken.clear()
 
     async def run_once(self) -> int:
         """Publish one batch; returns the number of claimed messages."""
@@ -154,12 +156,6 @@ class Relay:
         self._refusing = self._refusing.difference(sent) | refused.keys()
         if not self._refusing:
             self._refusals.over()
-
-    async def _nap(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.poll_interval):
-                await self._woken.wait()
-        self._woken.clear()
 
 
 async def task_messages(

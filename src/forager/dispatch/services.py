@@ -10,11 +10,12 @@ from functools import partial
 from uuid import UUID
 
 from forager.db.database import Database
+from forager.db.retention import delete_rows
 from forager.dispatch import store
 from forager.dispatch.message import Route, routes_of
 from forager.dispatch.relay import BrokerThread, Relay
 from forager.logs import get_logger
-from forager.outbox.store import delete_unsent
+from forager.outbox.store import unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Dispatch, Settings
 from forager.tasks.hints import send_hints
@@ -24,10 +25,12 @@ HINT_CLEANUP_INTERVAL = 300.0
 # processes that still use the broker keep their hints while a deployment stops using it
 HINT_AGE = 600.0
 CHUNK = 10_000
-UNUSED = """
+UNUSED = unsent(
+    """
     topic IN ('crawl', 'parse', 'render')
     AND created_at < now() - make_interval(secs => %(older)s)
 """
+)
 
 
 def dispatch_services(database: Database, settings: Settings, process_id: UUID) -> list[Service]:
@@ -40,7 +43,7 @@ def dispatch_services(database: Database, settings: Settings, process_id: UUID) 
 
 async def delete_unused_hints(database: Database, *, older: float = HINT_AGE) -> int:
     """Delete hints for a broker that is not configured: workers poll the database instead."""
-    return await in_chunks(database, delete_unsent, condition=UNUSED, older=older, limit=CHUNK)
+    return await in_chunks(database, delete_rows, rows=UNUSED, older=older, limit=CHUNK)
 
 
 log = get_logger("dispatch")

@@ -42,11 +42,10 @@ async def select_places(
 
 
 async def select_downloaded(connection: Connection, task_ids: Sequence[int]) -> set[int]:
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         "SELECT id FROM crawl_tasks WHERE id = ANY(%s) AND status = 'downloaded'",
         (list(task_ids),),
     )
-    return set(found)
 
 
 async def select_regions(connection: Connection) -> list[str]:

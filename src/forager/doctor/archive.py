@@ -18,7 +18,7 @@ from forager.doctor import store
 from forager.doctor.check import Verdict, check, fail, warn
 from forager.doctor.machine import LITTLE_SPACE, NO_SPACE, gigabytes, nearest_folder
 from forager.errors import NotFound
-from forager.images.files import FOLDER, ImageFiles, image_path, open_image_files
+from forager.images.files import FOLDER, image_path, open_image_files
 from forager.settings import Settings
 from forager.settings.values import masked_url
 
@@ -104,11 +104,11 @@ def _check_folders(archive: Path) -> Verdict:
     return f"pages and images can be written to {archive}"
 
 
-async def _check_bucket(name: str, files: ImageFiles) -> Verdict:
+async def _check_bucket(name: str, files: Storage) -> Verdict:
     path = image_path(os.urandom(32), "bin")
     try:
         async with asyncio.timeout(BUCKET_LIMIT):
-            await files.write(path, b"doctor")
+            await files.put_all(path, b"doctor")
             await files.delete(path)
     except TimeoutError:
         return fail(f"{name} does not answer within {BUCKET_LIMIT:g} s", OTHER_PLACE)

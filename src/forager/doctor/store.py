@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.jobs.store.reads import NEEDS_BROWSER, renderer_is_there
 from forager.products.store.audit import STATEMENTS
@@ -28,20 +28,19 @@ async def select_connections(connection: Connection) -> tuple[int, int]:
 
 
 async def select_autovacuum(connection: Connection) -> bool:
-    runs: bool = await Values(connection).one(
+    return await Values(connection, bool).one(
         """
         SELECT current_setting('autovacuum')::boolean
            AND current_setting('track_counts')::boolean
         """
     )
-    return runs
 
 
 async def select_bloated_tables(
     connection: Connection, *, dead: int, share: float
 ) -> list[tuple[str, int, int]]:
     """Tables with many dead rows, the worst first: name, live rows, dead rows."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT relname AS name, n_live_tup AS live, n_dead_tup AS dead
           FROM pg_stat_user_tables
@@ -50,7 +49,6 @@ async def select_bloated_tables(
         """,
         (dead, share),
     )
-    return await cursor.fetchall()
 
 
 async def select_open_transaction(connection: Connection) -> tuple[str, float] | None:
@@ -72,7 +70,7 @@ async def select_still_jobs(
     connection: Connection, *, still_for: float
 ) -> list[tuple[UUID, float]]:
     """Jobs whose lease is renewed while they commit nothing, and for how many seconds."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT j.id,
                extract(epoch FROM now()
@@ -90,7 +88,6 @@ async def select_still_jobs(
         """,
         (still_for,),
     )
-    return await cursor.fetchall()
 
 
 async def select_oldest_due(connection: Connection) -> float | None:
@@ -110,7 +107,7 @@ async def select_unserved_regions(
 
     Domains without a region that use the pool wait for the region that has all of the proxies.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         WITH present AS (
             SELECT DISTINCT region, role
@@ -166,7 +163,6 @@ async def select_unserved_regions(
         """,
         {"stale_after": stale_after, "task_proxies": task_proxies},
     )
-    return await cursor.fetchall()
 
 
 async def count_waiting_for_browser(connection: Connection, *, stale_after: float) -> int:
@@ -207,15 +203,14 @@ async def select_segment_sample(connection: Connection, limit: int) -> list[str]
 
 
 async def count_segments(connection: Connection) -> int:
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         "SELECT count(*) FROM archive_segments WHERE records > 0 AND going_at IS NULL"
     )
-    return count
 
 
 async def select_late_causes(connection: Connection, *, late: float) -> dict[str, int]:
     """Late tasks by the state of their hosts; `free`: a slot was not used for 10 s."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         f"""
         SELECT CASE WHEN d.blocked_until > now() THEN 'blocked'
                     WHEN {SLOW_NOW} > 0 THEN 'slowed'
@@ -229,4 +224,3 @@ async def select_late_causes(connection: Connection, *, late: float) -> dict[str
         """,
         {"late": late},
     )
-    return dict(await cursor.fetchall())

@@ -121,8 +121,7 @@ async def _archived(storage: Storage, row: ArchivedDocument) -> _Page | None:
         response = await read_response(storage, row.ref)
     except (ArchiveError, NotFound):
         return None
-    content_type = next((v for n, v in response.headers if n.lower() == "content-type"), None)
-    return response.body, row.url, content_type, response.headers
+    return response.body, row.url, response.content_type, response.headers
 
 
 # --- one page ------------------------------------------------------------------------------------

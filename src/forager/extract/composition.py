@@ -20,7 +20,8 @@ from forager.extract.content.state import STREAMED, place_streamed_pieces
 from forager.extract.document import Document, RemovedBlock, extractor_version
 from forager.extract.kinds import ContentKind
 from forager.extract.markdown.blocks import Part
-from forager.extract.markdown.convert import MAX_HEADING_LENGTH, Converter
+from forager.extract.markdown.convert import Converter
+from forager.extract.markdown.definitions import MAX_HEADING_LENGTH
 from forager.extract.markdown.escape import escape_text
 from forager.extract.markdown.headings import read_heading
 from forager.extract.markdown.phrasing import MIN_BUDGET, Links

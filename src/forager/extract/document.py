@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Raised whenever the same page would give another document: documents of an older version are
 # extracted again, even where the server says that the page has not changed.
-EXTRACTOR_VERSION = 7
+EXTRACTOR_VERSION = 8
 
 
 def extractor_version(digest: str = "") -> str:

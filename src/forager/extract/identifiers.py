@@ -115,15 +115,24 @@ _RUST_MEMBER = re.compile(
     rf"(?:ty)?(?:method|variant|structfield|associatedconstant|associatedtype)\.({_NAME})(?:-\d+)?"
 )
 _JAVA_MEMBER = re.compile(rf"({_NAME}|<init>|%3Cinit%3E)\([^()]*\)")
+# anchors of Crystal, YARD and RDoc, of odoc, and of Haddock
+_OTHER_MEMBER = re.compile(
+    rf"(?:method-[ci]-|[vt]:|(?:val|type|exception|module)-)({_NAME}[?!]?)"
+    rf"|({_NAME}[?!]?)(?:[(:].*)?-(?:instance|class)[-_]method"
+)
+_INSTANCE_METHOD = re.compile(r"^method-i-|-instance[-_]method$")
 _TYPE = re.compile(
-    r"(?:(?:Public|Abstract|Final|Sealed) )*(?:Struct|Enum|Trait|Union|Class|Interface|Record"
-    r"|Module|Namespace|Primitive Type|Type Alias|Annotation)(?: Class| Interface| Type)?"
+    r"(?:(?:Public|Abstract|Final|Sealed|abstract) )*(?:(?:Struct|Enum|Trait|Union|Class|Interface"
+    r"|Record|Module|Namespace|Primitive Type|Type Alias|Annotation|Exception):?"
+    r"(?: Class| Interface| Type)?|(?:class|module|struct|enum|annotation|interface)(?= [A-Z]))"
     rf" ({_PATH})"
 )
+# the name that a signature declares: before its arguments
+_DECLARED = re.compile(rf"({_NAME}[?!]?)\(")
 _RUST_TITLE = re.compile(rf"({_NAME}) in ({_PATH}) ")
 _PACKAGE = re.compile(rf"\bPackage \[?({_PATH})")
 _ARGUMENTS = re.compile(r"<[^<>]{0,200}>")
-_SEPARATORS = re.compile(r"(\.|::)")
+_SEPARATORS = re.compile(r"(\.|::|#)")
 
 
 def container_of(title: str | None, heading: str, lead: str = "") -> str:
@@ -152,8 +161,12 @@ def _paths(container: str, heading: str, anchor: str) -> list[str]:
     paths = []
     if member := _member(container, heading, anchor):
         paths.append(f"{container}{member}")
+        if _INSTANCE_METHOD.search(anchor):  # as in Array#each
+            paths.append(f"{container}#{member[1:]}")
     elif found := _QUALIFIED.fullmatch(anchor) or _ROLE.fullmatch(anchor):
         paths.append(found[1].removeprefix("c."))
+    elif anchor and (found := _DECLARED.search(heading)) and anchor.startswith(found[1]):
+        paths.append(f"{container}.{found[1]}" if container else found[1])
     if "::" in heading and (found := _QUALIFIED.search(_without_arguments(heading))):
         paths.append(found[1])
     return paths
@@ -168,6 +181,8 @@ def _member(container: str, heading: str, anchor: str) -> str | None:
     if found := _JAVA_MEMBER.fullmatch(anchor):
         is_constructor = found[1][0] in "<%"
         return f".{container.rpartition('.')[2] if is_constructor else found[1]}"
+    if found := _OTHER_MEMBER.fullmatch(anchor):
+        return f".{found[1] or found[2]}"
     is_field = anchor == heading and re.fullmatch(_NAME, anchor) is not None
     return f".{anchor}" if is_field else None
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from forager.archive.record import ArchiveError
+from forager.archive.storage import size_of
 from forager.clock import local_time
 from forager.db.database import Connection, Database
 from forager.db.outages import TROUBLE, Outage
@@ -205,8 +206,8 @@ class ImageFetcher:
         if key is None:
             await self._put_off([wanted], FIRST_WAIT)  # it is being deleted at this moment
             return
-        if await self._files.size(path) != len(data):
-            await self._files.write(path, data)
+        if await size_of(self._files, path) != len(data):
+            await self._files.put_all(path, data)
         async with self._database.connection() as connection:
             if not await store.refer(connection, wanted.ids, key):
                 await store.put_off(

@@ -12,7 +12,7 @@ from pathlib import Path
 from forager.archive.options import archive_options
 from forager.archive.storage import FileKind, Storage, open_storage
 from forager.db.database import Database
-from forager.errors import InvalidInput, NotFound
+from forager.errors import InvalidInput
 from forager.images.store import files as store
 from forager.logs import get_logger
 from forager.services.service import isolated
@@ -38,36 +38,14 @@ def _check(path: str) -> None:
 IMAGE_FILES = FileKind("image file", _check)
 
 
-class ImageFiles:
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    async def write(self, path: str, data: bytes) -> None:
-        await self._storage.put_all(path, data)
-
-    async def read(self, path: str) -> bytes:
-        return await self._storage.read_all(path)
-
-    async def size(self, path: str) -> int | None:
-        """None if there is no such file."""
-        try:
-            return await self._storage.size(path)
-        except NotFound:
-            return None
-
-    async def delete(self, path: str) -> None:
-        """Delete a file; a missing one is no error."""
-        await self._storage.delete(path)
-
-
-def open_image_files(settings: Settings) -> ImageFiles:
+def open_image_files(settings: Settings) -> Storage:
     """Image files at the location of the archive."""
-    return ImageFiles(archive_options(settings).open(IMAGE_FILES))
+    return archive_options(settings).open(IMAGE_FILES)
 
 
-def image_files_at(place: str | Path) -> ImageFiles:
+def image_files_at(place: str | Path) -> Storage:
     """Image files at a location."""
-    return ImageFiles(open_storage(place, IMAGE_FILES))
+    return open_storage(place, IMAGE_FILES)
 
 
 log = get_logger("images")

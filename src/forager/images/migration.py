@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from hashlib import sha256
 
+from forager.archive.migration import PAGE, Moved, Progress
 from forager.archive.record import ArchiveError
+from forager.archive.storage import Storage, size_of
 from forager.db.cursor import batches
 from forager.db.database import Database
 from forager.errors import NotFound
-from forager.images.files import ImageFiles
 from forager.images.store import files as store
 from forager.images.store.files import MovableFile
-
-PAGE = 500
-
-Progress = Callable[[int], None]
-
-
-@dataclass(slots=True)
-class MovedImages:
-    copied: int = 0
-    bytes: int = 0
-    # already at the target
-    found: int = 0
-    # referenced files that are at neither location
-    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +21,15 @@ class ImageMove:
     """A move; `place` is the name of the target in the database."""
 
     database: Database
-    source: ImageFiles
-    target: ImageFiles
+    source: Storage
+    target: Storage
     place: str
 
     async def count(self) -> int:
         return await self.database.run(store.count_unmoved, self.place)
 
-    async def run(self, on_progress: Progress) -> MovedImages:
-        moved = MovedImages()
+    async def run(self, on_progress: Progress) -> Moved:
+        moved = Moved()
         seen = 0
         async for file in self._files(moved_only=False):
             await self._move(file, moved)
@@ -54,17 +41,17 @@ class ImageMove:
         """Delete files from the source that the target has; returns how many."""
         deleted = 0
         async for file in self._files(moved_only=True):
-            there = await self.source.size(file.path)
-            if there is not None and await self.target.size(file.path) == there:
+            there = await size_of(self.source, file.path)
+            if there is not None and await size_of(self.target, file.path) == there:
                 await self.source.delete(file.path)
                 deleted += 1
         return deleted
 
-    async def _move(self, file: MovableFile, moved: MovedImages) -> None:
+    async def _move(self, file: MovableFile, moved: Moved) -> None:
         if await _holds(self.target, file):
             moved.found += 1
         elif await _holds(self.source, file):
-            data = await self.source.read(file.path)
+            data = await self.source.read_all(file.path)
             await self._copy(file, data)
             moved.copied += 1
             moved.bytes += len(data)
@@ -75,7 +62,7 @@ class ImageMove:
         await self._mark(file)
 
     async def _copy(self, file: MovableFile, data: bytes) -> None:
-        await self.target.write(file.path, data)
+        await self.target.put_all(file.path, data)
         if not await _holds(self.target, file):
             await self.target.delete(file.path)
             raise ArchiveError(f"image file {file.path} did not arrive as it was sent")
@@ -97,9 +84,9 @@ class ImageMove:
                 yield file
 
 
-async def _holds(files: ImageFiles, file: MovableFile) -> bool:
+async def _holds(files: Storage, file: MovableFile) -> bool:
     """Whether a location has the file with the right content."""
     try:
-        return sha256(await files.read(file.path)).digest() == file.content_hash
+        return sha256(await files.read_all(file.path)).digest() == file.content_hash
     except NotFound:
         return False

@@ -14,12 +14,13 @@ from uuid import UUID
 from forager.db.cursor import LARGEST_ID
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage
+from forager.db.retention import delete_rows
 from forager.index import store
 from forager.index.kind import LAYOUT, EngineRefused, EngineUnavailable, IndexMissing, Kind
 from forager.logs import get_logger
 from forager.metrics.recorded import SEARCHES
 from forager.outbox import store as outbox
-from forager.outbox.store import delete_unsent
+from forager.outbox.store import unsent
 from forager.services.service import Service, in_chunks
 from forager.settings import Search, Settings
 
@@ -216,7 +217,9 @@ CLEANUP_INTERVAL = 600.0
 # is forgotten
 UNFED_FOR = 3600.0
 CHUNK = 5_000
-ORPHANED = "topic IN ('sections', 'products') AND topic NOT IN (SELECT kind FROM search_indexes)"
+ORPHANED = unsent(
+    "topic IN ('sections', 'products') AND topic NOT IN (SELECT kind FROM search_indexes)"
+)
 
 
 def index_service(
@@ -238,4 +241,4 @@ async def forget_unfed_indexes(database: Database, *, unfed_for: float = UNFED_F
     async with database.connection() as connection:
         for kind in await store.delete_unfed(connection, unfed_for):
             log.info("search index forgotten: the search engine is switched off", kind=kind)
-    return await in_chunks(database, delete_unsent, condition=ORPHANED, limit=CHUNK)
+    return await in_chunks(database, delete_rows, rows=ORPHANED, limit=CHUNK)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.outbox.store import enqueue
 
 
@@ -53,7 +53,7 @@ async def begin_building(
     connection: Connection, kind: str, *, name: str, layout: int, instead_of: str | None
 ) -> bool:
     """Record the name of a new index, unless another one was begun meanwhile."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO search_indexes AS i (kind, building, building_layout)
         VALUES (%(kind)s, %(name)s, %(layout)s)
@@ -64,30 +64,26 @@ async def begin_building(
         """,
         {"kind": kind, "name": name, "layout": layout, "instead_of": instead_of},
     )
-    return cursor.rowcount > 0
 
 
 async def set_building_uuid(connection: Connection, kind: str, building: str, uuid: str) -> bool:
     """Feed this index with changes from now on, if it is still the one to be filled."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         "UPDATE search_indexes SET building_uuid = %s WHERE kind = %s AND building = %s",
         (uuid, kind, building),
     )
-    return cursor.rowcount > 0
 
 
 async def current_transaction(connection: Connection) -> int:
     """A number that is higher than that of every transaction that has written before."""
-    value: int = await Values(connection).one("SELECT pg_current_xact_id()::text::bigint")
-    return value
+    return await Values(connection, int).one("SELECT pg_current_xact_id()::text::bigint")
 
 
 async def all_have_ended(connection: Connection, transaction: int) -> bool:
     """Whether all transactions up to this one have committed or rolled back."""
-    value = await Values(connection).first(
+    return await Values(connection, bool).one(
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > %s", (transaction,)
     )
-    return bool(value)
 
 
 async def select_next_ids(
@@ -100,27 +96,25 @@ async def select_next_ids(
 
 
 async def count_after(connection: Connection, table: LiteralString, after: int) -> int:
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         f"SELECT count(*) FROM {table} WHERE id > %s", (after,)
     )
-    return count
 
 
 async def advance(connection: Connection, kind: str, building: str, filled_to: int) -> bool:
     """Record how far an index is filled, if it is still the one to be filled."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE search_indexes SET filled_to = greatest(filled_to, %(filled_to)s), fed_at = now()
          WHERE kind = %(kind)s AND building = %(building)s
         """,
         {"kind": kind, "building": building, "filled_to": filled_to},
     )
-    return cursor.rowcount > 0
 
 
 async def complete(connection: Connection, kind: str, building: str) -> bool:
     """Switch searches to the filled index; the previous one is to be deleted."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE search_indexes
            SET old = name, name = building, uuid = building_uuid, layout = building_layout,
@@ -130,7 +124,6 @@ async def complete(connection: Connection, kind: str, building: str) -> bool:
         """,
         (kind, building),
     )
-    return cursor.rowcount > 0
 
 
 async def forget_old(connection: Connection, kind: str, old: str) -> None:

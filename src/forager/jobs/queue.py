@@ -13,6 +13,7 @@ import psycopg
 from forager.db.cursor import Page, check_limit, decode_cursor, encode_cursor, page_of
 from forager.db.database import Connection, Database
 from forager.db.ids import new_id
+from forager.db.retention import delete_rows
 from forager.db.schema import SCHEMA_VERSION
 from forager.errors import InvalidInput, LeaseLost, NotAllowed, NotFound
 from forager.hints import Hint, action
@@ -193,7 +194,7 @@ class Queue:
         if age < 0:
             raise InvalidInput("an age cannot be negative")
         return await in_chunks(
-            self._database, job_rows.delete_finished, limit=PRUNE_BATCH, older_than=age
+            self._database, delete_rows, rows=job_rows.OLD_JOBS, limit=PRUNE_BATCH, older_than=age
         )
 
     # --- for workers -----------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import traceback
 
+from forager.clock import wait_for_event
 from forager.db import outages
 from forager.db.outages import retry_until_available
 from forager.errors import DatabaseUnavailable, DiskFull, GiveUp, LeaseLost
@@ -146,8 +146,7 @@ class Runner:
                 self.context.lease, reason=error.message, delay=DISK_FULL_DELAY
             )
         except (DiskFull, DatabaseUnavailable):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.context.stopping.wait(), DISK_FULL_DELAY)
+            await wait_for_event(self.context.stopping, DISK_FULL_DELAY)
             return self.context.stopping.is_set()
         return True
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from forager.clock import local_time
+from forager.clock import local_time, wait_for_event
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.outages import TROUBLE, Outage, listen
@@ -105,7 +105,8 @@ class Supervisor:
                 for task in background:
                     if task.done():
                         task.result()  # none of them ends but by a bug
-                await self._nap()
+                await wait_for_event(self._wake, self._settings.poll_interval)
+                self._wake.clear()
         finally:
             self._stopping.set()
             await self._shut_down()
@@ -157,13 +158,6 @@ class Supervisor:
         with self._revival:
             await self._database.revive()
         await asyncio.sleep(RETRY_INTERVAL)
-
-    async def _nap(self) -> None:
-        try:
-            await asyncio.wait_for(self._wake.wait(), self._settings.poll_interval)
-        except TimeoutError:
-            return
-        self._wake.clear()
 
     # --- runners ---------------------------------------------------------------------------
 

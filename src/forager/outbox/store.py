@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from forager.db.database import Connection
+from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.outbox.message import Backlog, Failure, Lane, Message
 
@@ -242,31 +243,14 @@ async def give_up_old(connection: Connection, topic: str, *, seconds: float, lim
     )
 
 
-async def delete_done(connection: Connection, *, seconds: float, limit: int) -> int:
-    """Delete messages that were sent or given up this long ago."""
-    done: LiteralString = """
-        coalesce(o.sent_at, o.given_up_at) < now() - make_interval(secs => %(seconds)s)
-        ORDER BY coalesce(o.sent_at, o.given_up_at)
-    """
-    return await _delete(connection, done, limit=limit, seconds=seconds)
+# messages that were sent or given up long ago
+DONE = OldRows(
+    "outbox",
+    "coalesce(t.sent_at, t.given_up_at) < now() - make_interval(secs => %(seconds)s)",
+    "coalesce(t.sent_at, t.given_up_at)",
+)
 
 
-async def delete_unsent(
-    connection: Connection, condition: LiteralString, *, limit: int, **values: Any
-) -> int:
-    """Delete messages that have no receiver any more, by a condition of their owner."""
-    return await _delete(connection, f"{UNSENT} AND {condition}", limit=limit, **values)
-
-
-async def _delete(
-    connection: Connection, condition: LiteralString, *, limit: int, **values: Any
-) -> int:
-    return await Tuples(connection).affected(
-        f"""
-        DELETE FROM outbox
-         WHERE id IN (
-            SELECT o.id FROM outbox o WHERE {condition} LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-         )
-        """,
-        {**values, "limit": limit},
-    )
+def unsent(condition: LiteralString) -> OldRows:
+    """Messages that have no receiver any more, by a condition of their owner."""
+    return OldRows("outbox", f"{UNSENT} AND {condition}")

@@ -32,8 +32,7 @@ def page_of(response: Response, *, rendered: bool = False) -> Page:
 
 
 def archived_page(response: ArchivedResponse) -> Page:
-    named = (value for name, value in response.headers if name.lower() == "content-type")
-    content_type = scalar_values(next(named, "")) or None
+    content_type = scalar_values(response.content_type or "") or None
     return Page(response.url, content_type, response.body, response.rendered)
 
 

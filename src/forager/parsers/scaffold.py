@@ -11,6 +11,7 @@ from forager.extract.product.page import open_page
 from forager.extract.product.record import to_plain
 from forager.extract.urls import Refusal, normalise
 from forager.parsers.fixtures import Fixture, write_fixture, write_new
+from forager.parsers.page_cache import Page
 from forager.parsers.parser import PARSER_NAME
 from forager.parsers.pattern import UrlPattern
 from forager.parsers.registry import parse_product
@@ -42,13 +43,6 @@ class {class_name}(SiteParser):
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPage:
-    url: str
-    body: bytes
-    content_type: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Scaffold:
     """The written files, and the entry for pyproject.toml."""
 
@@ -58,7 +52,7 @@ class Scaffold:
 
 
 def write_parser(
-    name: str, patterns: tuple[str, ...], folder: Path, page: SavedPage | None = None
+    name: str, patterns: tuple[str, ...], folder: Path, page: Page | None = None
 ) -> Scaffold:
     """Write `NAME_parser.py` and, from a page, `fixtures/NAME/first`; overwrite nothing."""
     _check(name, patterns, page)
@@ -77,7 +71,7 @@ def write_parser(
     return Scaffold(path, fixture.path if fixture else None, entry)
 
 
-def _check(name: str, patterns: tuple[str, ...], page: SavedPage | None) -> None:
+def _check(name: str, patterns: tuple[str, ...], page: Page | None) -> None:
     if not PARSER_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} cannot be the name of a parser",
@@ -94,7 +88,7 @@ def _check(name: str, patterns: tuple[str, ...], page: SavedPage | None) -> None
         )
 
 
-def write_first_fixture(name: str, folder: Path, page: SavedPage) -> Fixture:
+def write_first_fixture(name: str, folder: Path, page: Page) -> Fixture:
     """Write a page with its current values, which a developer corrects."""
     content_type = page.content_type or "text/html; charset=utf-8"
     found = to_plain(parse_product(open_page(page.body, page.url, content_type)).product)

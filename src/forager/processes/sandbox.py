@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from forager.clock import wait_for_event
 from forager.errors import ErrorKind, GiveUp, Retry
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
@@ -149,7 +150,7 @@ class Sandbox:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._writer.transport.abort()
         self._child.kill()
-        await _wait(self._child.exited, KILL_LIMIT)
+        await wait_for_event(self._child.exited, KILL_LIMIT)
         # the transport ends in a later turn of the loop, which may be about to close
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
@@ -329,9 +330,3 @@ def clean_environment(environment: Mapping[str, str] = os.environ) -> dict[str, 
         for name, value in environment.items()
         if name in _VARIABLES or name.startswith(_PREFIXES)
     }
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

@@ -129,7 +129,7 @@ async def restore_products(database: Database, settings: Settings, path: str | P
     """
     options = archive_options(settings)
     if options.in_bucket and not await asyncio.to_thread(Path(path).exists):
-        data = await image_files_at(options.place).read(str(path))
+        data = await image_files_at(options.place).read_all(str(path))
     else:
         data = await asyncio.to_thread(_read_file, Path(path))
     rows = await asyncio.to_thread(_parse, data, str(path))
@@ -183,8 +183,8 @@ async def _write(settings: Settings, rows: Sequence[Row]) -> str:
     if options.in_bucket:
         path = f"{FOLDER}/{name}"
         files = image_files_at(options.place)
-        await files.write(path, data)
-        stored = await files.read(path)
+        await files.put_all(path, data)
+        stored = await files.read_all(path)
     else:
         path = str(archive_folder(settings) / name)
         stored = await asyncio.to_thread(_write_file, Path(path), data)
@@ -204,7 +204,7 @@ def _write_file(path: Path, data: bytes) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, overwrite=False) as file:
         file.write(data)
-    sync_folder(path.parent)
+    sync_folder(path.parent.parent)  # which may be new there
     return path.read_bytes()
 
 

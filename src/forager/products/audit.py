@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from forager.archive.storage import size_of
 from forager.db.database import Database
 from forager.db.rows import select_now
 from forager.errors import NotFound
@@ -158,6 +159,8 @@ async def _missing_files(database: Database, settings: Settings) -> tuple[int, l
     missing = []
     for image_id, path, size in await database.run(store.sample_images, IMAGE_SAMPLE):
         # it may have been deleted, with its file, since it was listed
-        if await files.size(path) != size and await database.run(store.is_stored, image_id, path):
+        if await size_of(files, path) != size and await database.run(
+            store.is_stored, image_id, path
+        ):
             missing.append(image_id)
     return len(missing), missing[:EXAMPLES]

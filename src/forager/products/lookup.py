@@ -68,7 +68,7 @@ async def thumbnails(database: Database, product_ids: Sequence[int]) -> dict[int
 
 
 async def read_image(settings: Settings, image: StoredImage) -> bytes:
-    return await open_image_files(settings).read(image.path)
+    return await open_image_files(settings).read_all(image.path)
 
 
 async def image_of(database: Database, settings: Settings, which: str, position: int) -> bytes:

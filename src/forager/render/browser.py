@@ -19,6 +19,7 @@ from typing import Any, Self
 import orjson
 import psutil
 
+from forager.clock import wait_for_event
 from forager.errors import ForagerError
 from forager.logs import get_logger
 from forager.processes.child import ChildProcess
@@ -159,9 +160,7 @@ class Browser:
             self._link.close()
         if hasattr(self, "_child"):
             self._child.kill()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(KILL_SECONDS):
-                    await self._child.exited.wait()
+            await wait_for_event(self._child.exited, KILL_SECONDS)
         self._cause = self._cause or "the browser was stopped"
         self._abandon()
         shutil.rmtree(self._folder, ignore_errors=True)

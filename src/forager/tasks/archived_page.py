@@ -9,14 +9,15 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.extract.keys import url_hash
 from forager.extract.urls import Refusal, normalise
-from forager.parsers.scaffold import SavedPage
+from forager.parsers import page_cache
+from forager.parsers.page_cache import Page
 from forager.settings import Settings
 from forager.tasks.store.archived_pages import select_page, select_visit
 
 MOST_VISITS = 100_000
 
 
-async def archived_page(database: Database, settings: Settings, url: str) -> SavedPage | None:
+async def archived_page(database: Database, settings: Settings, url: str) -> Page | None:
     """The newest page of the task for a URL; None if the archive has none."""
     address = normalise(url)
     if isinstance(address, Refusal):
@@ -28,13 +29,15 @@ async def archived_page(database: Database, settings: Settings, url: str) -> Sav
         archived = await read_response(archive_options(settings).open(), found)
     except (ArchiveError, NotFound):
         return None
-    return _saved(archived) if archived.body else None
+    return page_cache.archived_page(archived) if archived.body else None
 
 
 async def visited_page(
     database: Database, settings: Settings, task_id: int, *, visit: int = 1
-) -> SavedPage:
-    return _saved(await visited_response(database, settings, task_id, visit=visit))
+) -> Page:
+    return page_cache.archived_page(
+        await visited_response(database, settings, task_id, visit=visit)
+    )
 
 
 async def visited_response(
@@ -50,8 +53,3 @@ async def visited_response(
             hint="Responses are kept as long as the archive keeps their segment.",
         )
     return await read_response(archive_options(settings).open(), ref)
-
-
-def _saved(archived: ArchivedResponse) -> SavedPage:
-    types = (value for name, value in archived.headers if name.lower() == "content-type")
-    return SavedPage(archived.url, archived.body, next(types, None))

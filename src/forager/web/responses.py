@@ -38,7 +38,7 @@ def shown_response(stored: ArchivedResponse) -> ShownResponse:
 
 
 def _text(stored: ArchivedResponse) -> str:
-    content_type = next((v for name, v in stored.headers if name.lower() == "content-type"), "")
+    content_type = stored.content_type or ""
     if content_type and not content_type.lower().startswith(TEXT_TYPES):
         return ""
     # no more bytes than can become the text that is shown

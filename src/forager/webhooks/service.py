@@ -14,6 +14,7 @@ import psycopg
 
 from forager.db.cursor import Page, check_limit, decode_number, page_of
 from forager.db.database import Connection, Database
+from forager.db.retention import delete_rows
 from forager.errors import AlreadyThere, GiveUp, InvalidInput, NotAllowed, NotFound, NotPermitted
 from forager.fetch.domains.service import domain_of
 from forager.fetch.guard import GuardPolicy
@@ -38,6 +39,8 @@ BY_HAND = "by hand"
 MAX_AGE = 3 * 86400.0
 KEPT_FOR = 14 * 86400.0
 CHUNK = 1000
+# messages that were written while their webhook was being deleted
+ORPHANED = outbox.unsent("topic = 'webhooks' AND lane NOT IN (SELECT id FROM webhooks)")
 
 
 class DeliveryState(StrEnum):
@@ -213,10 +216,10 @@ async def clean_up_webhooks(database: Database) -> int:
     given_up = await in_chunks(
         database, outbox.give_up_old, topic=TOPIC, seconds=MAX_AGE, limit=CHUNK
     )
-    deleted = await in_chunks(database, outbox.delete_done, seconds=KEPT_FOR, limit=CHUNK)
-    # written while their webhook was being deleted
-    orphaned = "topic = 'webhooks' AND lane NOT IN (SELECT id FROM webhooks)"
-    orphans = await in_chunks(database, outbox.delete_unsent, condition=orphaned, limit=CHUNK)
+    deleted = await in_chunks(
+        database, delete_rows, rows=outbox.DONE, seconds=KEPT_FOR, limit=CHUNK
+    )
+    orphans = await in_chunks(database, delete_rows, rows=ORPHANED, limit=CHUNK)
     return given_up + deleted + orphans
 
 

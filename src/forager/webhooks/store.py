@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Tuples, Values
+from forager.db.retention import OldRows
+from forager.db.rows import RowArrays, Rows, Values
 from forager.outbox.store import UNSENT, enqueue
 from forager.webhooks.webhook import Delivery, EventContent, EventRow, Receiver, Webhook
 
@@ -92,24 +93,17 @@ async def select_events(
     )
 
 
-async def delete_old_events(connection: Connection, *, days: float, limit: int) -> int:
-    """Delete old events, except those of unsent messages."""
-    return await Tuples(connection).affected(
-        f"""
-        DELETE FROM catalog_events
-         WHERE id IN (
-            SELECT e.id
-              FROM catalog_events e
-             WHERE e.occurred_at < now() - make_interval(secs => %s * 86400)
-               AND NOT EXISTS (
-                SELECT FROM outbox o WHERE o.topic = 'webhooks' AND o.ref_id = e.id AND {UNSENT}
-               )
-             ORDER BY e.occurred_at
-             LIMIT %s
-         )
-        """,
-        (days, limit),
+# events of unsent messages are kept
+OLD_EVENTS = OldRows(
+    "catalog_events",
+    f"""
+    t.occurred_at < now() - make_interval(secs => %(days)s * 86400)
+    AND NOT EXISTS (
+        SELECT FROM outbox o WHERE o.topic = 'webhooks' AND o.ref_id = t.id AND {UNSENT}
     )
+    """,
+    "t.occurred_at",
+)
 
 
 # --- webhooks ------------------------------------------------------------------------------------

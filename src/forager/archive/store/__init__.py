@@ -9,6 +9,7 @@ and checks that the segment is not being deleted.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from psycopg.sql import SQL, Identifier
 from forager.archive.retention import SegmentRow
 from forager.archive.segment import ArchiveRef, Growth, parse_segment_name
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Tuples, Values
+from forager.db.rows import Made, RowArrays, Rows, Tuples, Values
 
 # The fence of hold_lease(), seen from outside: a process that passes it may write, now or later.
 # closed_at does not matter: the commit that refers to the last records may be yet to come. A worker
@@ -99,7 +100,7 @@ async def close_segments_of(connection: Connection, worker_id: UUID, *, but: str
 
 async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str]:
     """Lock segments so that rows may refer to them; returns those that are not being deleted."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         """
         SELECT name
           FROM archive_segments
@@ -109,7 +110,6 @@ async def lock_segments(connection: Connection, names: Sequence[str]) -> set[str
         """,
         (list(names),),
     )
-    return set(found)
 
 
 # --- looking -------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ async def select_going(connection: Connection) -> list[str]:
 
 async def select_references(connection: Connection, segment: str) -> list[ArchiveRef]:
     """All references into a segment."""
-    cursor = await connection.execute(
+    return await Made(connection, partial(ArchiveRef, segment)).all(
         """
         SELECT segment_offset, segment_length
           FROM archive_references r
@@ -155,12 +155,11 @@ async def select_references(connection: Connection, segment: str) -> list[Archiv
         """,
         (segment,),
     )
-    return [ArchiveRef(segment, *row) for row in await cursor.fetchall()]
 
 
 async def select_referred_names(connection: Connection) -> list[tuple[str, int]]:
     """Segments that rows refer to although they have no row, with their number."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT segment, count(*)
           FROM archive_references r
@@ -169,7 +168,6 @@ async def select_referred_names(connection: Connection) -> list[tuple[str, int]]
          ORDER BY segment
         """
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def select_some_segments(connection: Connection, *, limit: int) -> list[str]:
@@ -189,7 +187,7 @@ async def select_some_references(
     connection: Connection, segments: Sequence[str], *, each: int
 ) -> list[ArchiveRef]:
     """Some of the references into each of these segments."""
-    cursor = await connection.execute(
+    return await Made(connection, ArchiveRef).all(
         """
         SELECT r.segment, r.segment_offset, r.segment_length
           FROM unnest(%s::text[]) AS s (name),
@@ -202,7 +200,6 @@ async def select_some_references(
         """,
         (list(segments), each),
     )
-    return [ArchiveRef(*row) for row in await cursor.fetchall()]
 
 
 async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
@@ -218,7 +215,7 @@ async def is_referred_to(connection: Connection, ref: ArchiveRef) -> bool:
 
 async def select_unknown(connection: Connection, names: Sequence[str]) -> set[str]:
     """The names that have no row, and that no row refers to."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         f"""
         SELECT s.name
           FROM unnest(%s::text[]) AS s (name)
@@ -227,7 +224,6 @@ async def select_unknown(connection: Connection, names: Sequence[str]) -> set[st
         """,
         (list(names),),
     )
-    return set(found)
 
 
 async def lease_is_current(connection: Connection, job_id: UUID, lease: int) -> bool:
@@ -262,7 +258,7 @@ async def lock_closed_segment(connection: Connection, name: str) -> bool:
 
 async def referring_tables(connection: Connection) -> list[Identifier]:
     """Return the tables that the view archive_references is made of."""
-    cursor = await connection.execute(
+    return await Made(connection, Identifier).all(
         """
         SELECT DISTINCT c.relname
           FROM pg_rewrite r
@@ -272,7 +268,6 @@ async def referring_tables(connection: Connection) -> list[Identifier]:
          ORDER BY c.relname
         """
     )
-    return [Identifier(row[0]) for row in await cursor.fetchall()]
 
 
 async def execute_for_each(

@@ -91,7 +91,7 @@ async def lock_unfinished(connection: Connection, name: str) -> bool:
 
 async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]:
     """Segments that still exist and can no longer be written."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         f"""
         SELECT s.name
           FROM archive_segments s
@@ -101,7 +101,6 @@ async def lock_sources(connection: Connection, names: Sequence[str]) -> set[str]
         """,
         (list(names),),
     )
-    return set(found)
 
 
 async def move_references(
@@ -164,14 +163,13 @@ async def close_abandoned(connection: Connection, owner: str, *, seconds: float)
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
-    value = await Values(connection).first(
+    return await Values(connection, int).one(
         """
         SELECT count(*) FROM archive_segments
          WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
         """,
         (place,),
     )
-    return int(value or 0)
 
 
 async def select_movable(

@@ -38,11 +38,12 @@ from forager.parsers.backtest import Backtest, VersionReport
 from forager.parsers.backtest import backtest as run_backtest
 from forager.parsers.fixtures import Difference, Fixture, check_fixture, find_fixtures, read_page
 from forager.parsers.overview import ParserLine, overview
+from forager.parsers.page_cache import Page, page_of
 from forager.parsers.pattern import VersionRate
 from forager.parsers.rates import list_rates
 from forager.parsers.registry import load_parsers
 from forager.parsers.rollouts import Rollout, roll_back, roll_out
-from forager.parsers.scaffold import SavedPage, Scaffold, write_parser
+from forager.parsers.scaffold import Scaffold, write_parser
 from forager.settings import Settings
 from forager.tasks.archived_page import archived_page
 
@@ -352,7 +353,7 @@ def _load(settings: Settings, *modules: str) -> None:
         note(f"{plugin.origin} was skipped: {plugin.reason}")
 
 
-def _page(context: typer.Context, page: str, url: str | None, *, allow_private: bool) -> SavedPage:
+def _page(context: typer.Context, page: str, url: str | None, *, allow_private: bool) -> Page:
     """The page of the first fixture: a file, the stored page of a task, or fetched now."""
     if "://" in page:
         return with_services(context, lambda here: _saved_page(here, page, allow_private))
@@ -361,12 +362,12 @@ def _page(context: typer.Context, page: str, url: str | None, *, allow_private: 
     path = Path(page)
     if not path.is_file():
         raise NotFound(f"there is no file {path}", hint="A URL begins with http:// or https://.")
-    return SavedPage(url, read_page(path))
+    return Page(url, None, read_page(path))
 
 
-async def _saved_page(here: CommandContext, url: str, allow_private: bool) -> SavedPage:
+async def _saved_page(here: CommandContext, url: str, allow_private: bool) -> Page:
     if (saved := await archived_page(here.database, here.settings, url)) is not None:
         return saved
     payload = {"urls": [url], "strategy": "single", "allow_private": allow_private}
     response = await fetched_page(here, payload)
-    return SavedPage(response.url, response.body, response.headers.get("Content-Type"))
+    return page_of(response)

@@ -13,7 +13,7 @@ import typer
 from forager.amounts import parse_duration, parse_size, size_in_words
 from forager.archive import deletion
 from forager.archive.audit import audit, repair, sample_references
-from forager.archive.migration import Move, Moved
+from forager.archive.migration import Move, Moved, MovedSegments
 from forager.archive.options import archive_options, is_same_place, place_name, place_of
 from forager.archive.reader import read_response
 from forager.archive.segment import parse_ref
@@ -24,7 +24,7 @@ from forager.cli.running import CommandContext, answers, confirm, lists
 from forager.cli.system import archive_views as views
 from forager.errors import InvalidInput, NotAllowed
 from forager.images.files import image_files_at
-from forager.images.migration import ImageMove, MovedImages
+from forager.images.migration import ImageMove
 from forager.settings import Settings
 
 app = typer.Typer(help="Archived raw responses: list, verify, move, delete.")
@@ -184,8 +184,8 @@ class Migration:
     """What a run did."""
 
     route: Route
-    pages: Moved
-    images: MovedImages
+    pages: MovedSegments
+    images: Moved
     deleted: int | None
 
     @property

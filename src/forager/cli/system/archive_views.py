@@ -258,7 +258,7 @@ def _text(response: ArchivedResponse) -> str | None:
     from forager.extract.decode import decode
     from forager.extract.kinds import ContentKind, kind_of
 
-    content_type = next((v for n, v in response.headers if n.lower() == "content-type"), None)
+    content_type = response.content_type
     if kind_of(response.body, content_type, response.url) is ContentKind.OTHER:
         return None
     return decode(response.body, content_type).text

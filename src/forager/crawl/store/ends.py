@@ -10,7 +10,7 @@ from forager.archive.segment import ArchiveRef
 from forager.crawl.frontier.loops import Pointer
 from forager.crawl.settlement import ArchivedPage
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Made, Tuples, Values
 from forager.extract.keys import KEY_LENGTH
 
 
@@ -55,7 +55,7 @@ async def select_pointers(
     connection: Connection, job_id: UUID, first: bytes, last: bytes
 ) -> list[Pointer]:
     """Redirects and canonical URLs whose target is no page."""
-    cursor = await connection.execute(
+    return await Made(connection, Pointer).all(
         f"""
         SELECT d.url_hash, d.reason, k.target, t.outcome,
                t.reason IS NOT DISTINCT FROM 'redirect_loop'
@@ -65,17 +65,13 @@ async def select_pointers(
         """,
         (job_id, first, last),
     )
-    return [
-        Pointer(bytes(key), reason, bytes(target), outcome, is_loop)
-        for key, reason, target, outcome, is_loop in await cursor.fetchall()
-    ]
 
 
 async def select_left_copies(
     connection: Connection, job_id: UUID, first: bytes, last: bytes
 ) -> list[tuple[bytes, bytes]]:
     """Copies (key and content) of what is no page, or says something else by now."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         SELECT d.url_hash, d.content_hash
         {_DUPLICATES}
@@ -85,7 +81,6 @@ async def select_left_copies(
         """,
         (job_id, first, last),
     )
-    return [(bytes(key), bytes(content)) for key, content in await cursor.fetchall()]
 
 
 async def repoint_copies(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.settlement import Postponed
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Values
+from forager.db.rows import Made, RowArrays, Values
 from forager.extract.urls import NormalisedUrl
 
 _NEW = RowArrays(
@@ -76,7 +75,7 @@ async def select_entries(
     connection: Connection, job_id: UUID, *, after: tuple[int, int], limit: int
 ) -> list[Entry]:
     """The next entries behind a place. Starting there spares the dead rows before it."""
-    cursor = await connection.execute(
+    return await Made(connection, _entry).all(
         f"""
         SELECT {ENTRY}
           FROM crawl_frontier
@@ -86,14 +85,13 @@ async def select_entries(
         """,
         (job_id, *after, limit),
     )
-    return [_entry(row) for row in await cursor.fetchall()]
 
 
 async def select_retries(
     connection: Connection, job_id: UUID, *, besides: Sequence[int], limit: int
 ) -> list[Entry]:
     """Postponed entries that are due, besides those that are being fetched."""
-    cursor = await connection.execute(
+    return await Made(connection, _entry).all(
         f"""
         SELECT {ENTRY}
           FROM crawl_frontier
@@ -103,7 +101,6 @@ async def select_retries(
         """,
         (job_id, besides, limit),
     )
-    return [_entry(row) for row in await cursor.fetchall()]
 
 
 async def select_next_retry(
@@ -120,15 +117,15 @@ async def select_next_retry(
     )
 
 
-def _entry(row: Sequence[Any]) -> Entry:
-    depth, seq, key, url, parent, via, attempts, redirects = row
-    return Entry(
-        depth=depth,
-        seq=seq,
-        key=bytes(key),
-        url=NormalisedUrl(url),
-        via=Via(via),
-        parent=None if parent is None else bytes(parent),
-        attempts=attempts,
-        redirects=tuple(bytes(hop) for hop in redirects or ()),
-    )
+def _entry(
+    depth: int,
+    seq: int,
+    key: bytes,
+    url: str,
+    parent: bytes | None,
+    via: str,
+    attempts: int,
+    redirects: list[bytes] | None,
+) -> Entry:
+    hops = tuple(redirects or ())
+    return Entry(depth, seq, key, NormalisedUrl(url), Via(via), parent, attempts, hops)

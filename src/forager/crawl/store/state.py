@@ -89,7 +89,7 @@ async def select_orphaned_jobs(connection: Connection) -> list[UUID]:
 
 async def purge(connection: Connection, job_id: UUID, *, limit: int) -> int:
     """Delete some of a job's frontier and visited rows; they have no cascade. Zero: none left."""
-    cursor = await connection.execute(
+    return await Values(connection, int).one(
         """
         WITH frontier AS (
             DELETE FROM crawl_frontier
@@ -106,8 +106,6 @@ async def purge(connection: Connection, job_id: UUID, *, limit: int) -> int:
         """,
         {"job_id": job_id, "limit": limit},
     )
-    row = await cursor.fetchone()
-    return row[0] if row else 0
 
 
 async def sample_settled(

@@ -27,10 +27,9 @@ async def upsert_template(
 
 
 async def count_templates(connection: Connection, owner: UUID | None) -> int:
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         "SELECT count(*) FROM crawl_templates WHERE user_id IS NOT DISTINCT FROM %s", (owner,)
     )
-    return count
 
 
 async def select_templates(

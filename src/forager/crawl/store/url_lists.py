@@ -14,7 +14,7 @@ from forager.archive.segment import ArchiveRef
 from forager.crawl.settlement import PendingUrl, SettledUrl
 from forager.db.cursor import unknown_cursor
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples, Values
+from forager.db.rows import Made, Rows, Tuples, Values
 
 if TYPE_CHECKING:
     from forager.crawl.url_lists import UrlFilter
@@ -100,7 +100,7 @@ async def select_key_after(
     connection: Connection, job_id: UUID, wanted: UrlFilter, *, after: bytes, count: int
 ) -> bytes | None:
     """The key that is `count` keys after another one; None if there are fewer."""
-    cursor = await connection.execute(
+    return await Values(connection).first(
         f"""
         SELECT url_hash
           FROM crawl_visited
@@ -111,8 +111,6 @@ async def select_key_after(
         """,
         {"job_id": job_id, "after": after, "skip": count - 1},
     )
-    row = await cursor.fetchone()
-    return None if row is None else bytes(row[0])
 
 
 async def select_sorted(
@@ -192,7 +190,7 @@ async def select_response(
     connection: Connection, job_id: UUID, url_hash: bytes
 ) -> ArchiveRef | None:
     """The reference to the archived response of a processed URL."""
-    cursor = await connection.execute(
+    return await Made(connection, ArchiveRef).first(
         """
         SELECT segment, segment_offset, segment_length
           FROM crawl_visited
@@ -200,8 +198,6 @@ async def select_response(
         """,
         (job_id, url_hash),
     )
-    row = await cursor.fetchone()
-    return None if row is None else ArchiveRef(*row)
 
 
 async def count_paths(
@@ -251,7 +247,7 @@ PAGE_ROWS = 1000
 async def count_settled(
     connection: Connection, job_id: UUID, outcomes: Sequence[str], *, archived: bool
 ) -> int:
-    value = await Values(connection).first(
+    return await Values(connection, int).one(
         """
         SELECT count(*)
           FROM crawl_visited
@@ -259,7 +255,6 @@ async def count_settled(
         """,
         (job_id, list(outcomes), archived),
     )
-    return value or 0
 
 
 async def select_refs(
@@ -271,7 +266,7 @@ async def select_refs(
     limit: int,
 ) -> list[tuple[bytes, ArchiveRef]]:
     """Keys of URLs and their archived responses, in the order of the keys."""
-    cursor = await connection.execute(
+    return await Made(connection, lambda key, *ref: (key, ArchiveRef(*ref))).all(
         """
         SELECT url_hash, segment, segment_offset, segment_length
           FROM crawl_visited
@@ -281,4 +276,3 @@ async def select_refs(
         """,
         (job_id, after, list(outcomes), limit),
     )
-    return [(key, ArchiveRef(*ref)) for key, *ref in await cursor.fetchall()]

@@ -9,7 +9,7 @@ from uuid import UUID
 from forager.archive.segment import ArchiveRef, ref_columns
 from forager.crawl.settlement import Settlement
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Values
+from forager.db.rows import RowArrays, Tuples, Values
 
 # pages of the crawl's generation; the same condition as in the index of contents
 IS_PAGE: LiteralString = "(outcome IN ('fetched', 'unchanged') OR carried_over)"
@@ -159,7 +159,7 @@ async def requeue_failed(
     connection: Connection, job_id: UUID, reasons: Sequence[str], *, first_seq: int
 ) -> list[tuple[bytes, str, bool]]:
     """Move failed URLs back into the frontier: key, reason, and whether it was carried over."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         WITH gone AS (
             DELETE FROM crawl_visited
@@ -175,4 +175,3 @@ async def requeue_failed(
         """,
         {"job_id": job_id, "reasons": list(reasons), "first": first_seq},
     )
-    return [(bytes(key), reason, carried) for key, reason, carried in await cursor.fetchall()]

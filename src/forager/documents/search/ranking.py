@@ -52,7 +52,7 @@ async def scopes_of(
     by_config: dict[str, list[SearchedGeneration]] = {}
     for generation in generations:
         by_config.setdefault(generation.config, []).append(generation)
-    texts = [term.text for term in query.terms]
+    texts = [text for term in query.terms for text in term.texts]
     if not texts or not by_config:
         return []
     words = await store.select_term_queries(connection, list(by_config), texts)
@@ -81,6 +81,7 @@ async def _terms(
     )
     return Terms(
         texts=[term.text for term in query.terms],
+        parts=[term.parts for term in query.terms],
         rarity=[rarity(min((counts.get(w, 0) for w in row), default=0), total) for row in lexemes],
         typed=query.typed,
         language=primary(prefers) if prefers else _LANGUAGES.get(config, ""),

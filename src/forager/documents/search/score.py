@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,10 @@ from forager.documents.search.tsquery import EMPTY, TsQuery
 _WORDS = re.compile(r"\w+")
 # separators in titles: "tempfile — Generate files · Python documentation"
 _TITLE_END = re.compile(r"\s+[-\u2013\u2014|\u00b7\u00bb]\s+")
+_TITLE_HEAD = re.compile(r".{1,80}?(?::|\s+[-\u2013\u2014|\u00b7\u00bb])\s+(?=\S)")
+# titles that begin with the name of the site, and their share
+_MIN_TITLES = 3
+_MIN_SHARE = 0.2
 # the arguments after a name in a heading
 _ARGUMENTS = re.compile(r"(?<=\w)[(\[].*", re.DOTALL)
 # pages that mention everything: what changed in a version, and explanations of single words
@@ -72,14 +77,25 @@ class Place:
     # pages that link to its page
     inlinks: int = 0
 
-    @property
-    def page_name(self) -> str:
-        return page_name(self.title)
+
+def page_names(titles: Iterable[str]) -> dict[str, str]:
+    """The name of each page by its title: "tempfile" of "tempfile — Generate files".
+
+    A beginning that many titles of a site have is the name of the site, or of one of its books.
+    """
+    heads = {title: _head(title) for title in titles}
+    counts = Counter(heads.values())
+    least = max(_MIN_TITLES, _MIN_SHARE * len(heads))
+    return {
+        title: _TITLE_END.split(title[len(head) if counts[head] >= least else 0 :], maxsplit=1)[0]
+        for title, head in heads.items()
+    }
 
 
-def page_name(title: str) -> str:
-    """The first part of a title: "tempfile" of "tempfile — Generate files"."""
-    return _TITLE_END.split(title, maxsplit=1)[0]
+def _head(title: str) -> str:
+    """The first part of a title with the separator after it; empty if it has only one part."""
+    found = _TITLE_HEAD.match(title)
+    return found[0] if found else ""
 
 
 NOWHERE = Place(0, 0, "", 0, "", "", "", "", "", 0)
@@ -103,6 +119,8 @@ class Candidate:
     # further sections that say the same
     repeats: int = 0
     place: Place = NOWHERE
+    # the name of its page, without that of the site
+    page_name: str = ""
     score: float = 0.0
     is_preferred: bool = False
     # found by its meaning, not by its words
@@ -127,6 +145,8 @@ class Terms:
     """The terms of a query with their weights: rare words weigh more than common ones."""
 
     texts: Sequence[str]
+    # the words of each term that is a name in camel case
+    parts: Sequence[str]
     rarity: Sequence[float]
     # the query with its common words
     typed: str
@@ -147,6 +167,7 @@ def rarity(sections_with: float, sections: float) -> float:
 def score(candidates: Sequence[Candidate], terms: Terms, weights: Weights) -> None:
     """Score candidates; those of pages with several good sections come first."""
     pages: dict[int, list[Candidate]] = {}
+    _name_pages(candidates)
     for candidate in candidates:
         language = primary(candidate.place.language) or terms.source_language
         candidate.is_preferred = language == terms.language
@@ -162,14 +183,23 @@ def score(candidates: Sequence[Candidate], terms: Terms, weights: Weights) -> No
             each.score += weights.page * (others / 2 + covered - 0.5)
 
 
+def _name_pages(candidates: Sequence[Candidate]) -> None:
+    titles: dict[str, list[str]] = {}
+    for each in candidates:
+        titles.setdefault(each.place.source_id, []).append(each.place.title)
+    names = {source: page_names(of_source) for source, of_source in titles.items()}
+    for each in candidates:
+        each.page_name = names[each.place.source_id][each.place.title]
+
+
 def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
-    place = candidate.place
+    place, page = candidate.place, candidate.page_name
     heading = terms.share(candidate.in_heading)
     # the longer a text, the more words it has by chance
     long = 1 / (1 + weights.length * math.log1p(max(0, candidate.length / _ORDINARY - 1)))
     long = heading + (1 - heading) * long
     defines = terms.share(candidate.defines)
-    title = _overlap(place.page_name, terms) * (1 + _precision(place.page_name, terms)) / 2
+    title = _overlap(page, terms) * (1 + _precision(page, terms)) / 2
     parts = {
         "text": weights.text * terms.share(candidate.ranks) * long,
         "near": weights.near * candidate.near / (candidate.near + 0.1),
@@ -185,14 +215,14 @@ def _score(candidate: Candidate, terms: Terms, weights: Weights) -> float:
     }
     if candidate.position == 0:
         parts["lead"] = weights.lead * heading
-        parts["exact_title"] = weights.exact_title * _exactness(place, terms) ** 2
+        parts["exact_title"] = weights.exact_title * _exactness(candidate, terms) ** 2
     return sum(parts.values()) * _factor(candidate, weights)
 
 
 def _factor(candidate: Candidate, weights: Weights) -> float:
     """Less than 1 for sections that mention what others explain."""
     factor = 1 - weights.listing * candidate.is_listing
-    heading, page = candidate.place.heading, candidate.place.page_name
+    heading, page = candidate.place.heading, candidate.page_name
     if _CHANGES.search(heading) or _CHANGES.search(page):
         factor *= 1 - weights.changes
     if _GLOSSARY.search(page):
@@ -219,13 +249,17 @@ def _stem(word: str) -> str:
 def _precision(text: str, terms: Terms) -> float:
     """The share of a short text that the query covers, from 0 to 1."""
     words = [word for word in _stems(_ARGUMENTS.sub("", text)) if not word.isdigit()]
-    wanted = _stems(terms.typed)
+    wanted = _stems(" ".join([terms.typed, *terms.parts]))
     return sum(word in wanted for word in words) / len(words) if words else 0.0
 
 
 def _overlap(text: str, terms: Terms) -> float:
     words = _stems(text)
-    return terms.share(any(word in words for word in _stems(term)) for term in terms.texts)
+    return terms.share(
+        any(word in words for word in _stems(term))
+        or (bool(parts) and all(word in words for word in _stems(parts)))
+        for term, parts in zip(terms.texts, terms.parts, strict=True)
+    )
 
 
 def _has_phrase(text: str, terms: Terms) -> bool:
@@ -234,7 +268,7 @@ def _has_phrase(text: str, terms: Terms) -> bool:
     return " " in wanted and f" {wanted} " in f" {' '.join(_stems(text))} "
 
 
-def _exactness(place: Place, terms: Terms) -> float:
+def _exactness(candidate: Candidate, terms: Terms) -> float:
     """Whether the query is the name of the page, by its title or its file."""
-    names = (place.page_name, path_words(place.url))
+    names = (candidate.page_name, path_words(candidate.place.url))
     return max(_precision(name, terms) * _overlap(name, terms) for name in names)

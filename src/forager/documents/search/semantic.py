@@ -9,7 +9,7 @@ from forager.documents.search import store as search_store
 from forager.documents.search.embedding import Embedder, embedder_of
 from forager.documents.search.hit import SearchRequest
 from forager.documents.search.ranking import Scope
-from forager.documents.search.score import Candidate, page_name
+from forager.documents.search.score import Candidate, page_names
 from forager.documents.search.snippets import plain_text
 from forager.documents.search.tsquery import Kind, Query
 from forager.documents.store import embeddings as store
@@ -70,10 +70,11 @@ class Embedding:
                 )
                 if sections:
                     break
+        names = page_names(section.title for section in sections)
         vectors: list[list[float]] = []
         for start in range(0, len(sections), BATCH):
             batch = sections[start : start + BATCH]
-            vectors += await embedder.embed([_text(section) for section in batch])
+            vectors += await embedder.embed([_text(each, names[each.title]) for each in batch])
         if sections:
             await self._write(embedder, sections, vectors)
         elif is_current:
@@ -109,9 +110,9 @@ class Embedding:
             await store.create_index_if_large(connection)
 
 
-def _text(section: SectionText) -> str:
+def _text(section: SectionText, page_name: str) -> str:
     text = plain_text(section.beginning)[:1000]
-    return f"{page_name(section.title)}. {section.heading}. {text}"
+    return f"{page_name}. {section.heading}. {text}"
 
 
 # --- searching ---------------------------------------------------------------------------------

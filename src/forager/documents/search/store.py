@@ -9,7 +9,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.documents.names import LISTING
 from forager.documents.search.score import Candidate, Place
 from forager.documents.store.words import kind_lexeme
@@ -94,7 +94,7 @@ async def select_once_published(
 
 
 async def source_exists(connection: Connection, source_id: str, user_id: UUID | None) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM sources
          WHERE (id = %(source)s OR starts_with(id, %(source)s || '@'))
@@ -103,7 +103,6 @@ async def source_exists(connection: Connection, source_id: str, user_id: UUID | 
         """,
         {"source": source_id, "user_id": user_id},
     )
-    return await cursor.fetchone() is not None
 
 
 # --- terms of the query --------------------------------------------------------------------------
@@ -113,16 +112,17 @@ async def select_term_queries(
     connection: Connection, configs: Sequence[str], texts: Sequence[str]
 ) -> dict[str, list[str]]:
     """For each configuration, each text as the tsquery of its words one after the other."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
-        SELECT config, array_agg(phraseto_tsquery(config::regconfig, term)::text ORDER BY place)
+        SELECT config,
+               array_agg(phraseto_tsquery(config::regconfig, translate(term, '<>', '  '))::text
+                         ORDER BY place)
           FROM unnest(%s::text[]) AS c (config),
                unnest(%s::text[]) WITH ORDINALITY AS t (term, place)
          GROUP BY config
         """,
         (list(configs), list(texts)),
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 # --- the two tiers -----------------------------------------------------------------------------

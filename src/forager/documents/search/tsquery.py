@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from itertools import combinations
+from itertools import combinations, islice
 from unicodedata import normalize
 
 from forager.db.database import Connection
@@ -42,6 +42,8 @@ class TsTerm:
     # for sections that define what it names
     defined: str
     is_name: bool
+    # the words of a name in camel case
+    parts: str = ""
 
     @property
     def lexemes(self) -> list[str]:
@@ -90,16 +92,21 @@ def any_of(lexemes: Iterable[str]) -> str:
 
 
 def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) -> TsQuery:
-    """Put a query together; `words` are its terms as PostgreSQL reads them, in their order."""
+    """Put a query together; `words` are the texts of its terms as PostgreSQL reads them."""
     rest = iter(words)
     alternatives: list[str] = []
     found: dict[str, TsTerm] = {}
     unwanted: list[str] = []
     for terms in query.alternatives:
         last = terms[-1]
-        read = [(term, _term(term, next(rest), reading, is_last=term is last)) for term in terms]
+        read = [
+            (term, _term(term, [*islice(rest, len(term.texts))], reading, is_last=term is last))
+            for term in terms
+        ]
         wanted = [
-            TsTerm(term.text, part, _defined(term, reading), term.kind is Kind.IDENTIFIER)
+            TsTerm(
+                term.text, part, _defined(term, reading), term.kind is Kind.IDENTIFIER, term.parts
+            )
             for term, part in read
             if part and not term.negated
         ]
@@ -119,11 +126,11 @@ def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) 
     )
 
 
-def _term(term: Term, words: str, reading: Reading, *, is_last: bool) -> str:
+def _term(term: Term, words: Sequence[str], reading: Reading, *, is_last: bool) -> str:
     if term.kind is Kind.IDENTIFIER:
         return _identifier_query(term, words, reading)
     pairs = bigrams(term.text)
-    ways = [words] if words else []
+    ways = [word for word in words if word]
     if pairs:
         ways.append(" & ".join(map(quoted, dict.fromkeys(pairs))))
     if term.kind is Kind.WORDS and (beginning := _beginning(term.text, reading, is_last=is_last)):
@@ -137,13 +144,14 @@ def _defined(term: Term, reading: Reading) -> str:
     return f"{quoted(DEFINES + name)}{':*' if is_prefix else ''}" if " " not in name else ""
 
 
-def _identifier_query(term: Term, words: str, reading: Reading) -> str:
+def _identifier_query(term: Term, words: Sequence[str], reading: Reading) -> str:
     name = quoted(term.lexeme)
     if reading in (Reading.PREFIX, Reading.STEM):
         return f"{name}:*"
     # pg_stat in pg_stat_activity is two words in a row; GitHub is a word, and written as one too
-    also = words not in ("", name) and (term.lexeme.isalnum() or reading is Reading.WORDS)
-    return f"({name} | ({words}))" if also else name
+    is_read = term.lexeme.isalnum() or reading is Reading.WORDS
+    also = [f"({word})" for word in words if is_read and word not in ("", name)]
+    return f"({' | '.join([name, *also])})" if also else name
 
 
 def _beginning(word: str, reading: Reading, *, is_last: bool) -> str:
@@ -174,6 +182,8 @@ MAX_TERMS = 32
 _PIECE = re.compile(r'(-?)["“”„«»]([^"“”„«»]*)["“”„«»]?|(\S+)')
 _QUOTES = '"“”„«»'
 _BRACKETS = "()[]{}<>,;!?"
+# before a capital that begins a word: in "XMLHttpRequest", before H and R
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Kind(Enum):
@@ -192,6 +202,19 @@ class Term:
     negated: bool = False
     # the lexeme of an identifier in sections
     lexeme: str = ""
+
+    @property
+    def parts(self) -> str:
+        """The words of a name in camel case: "Remote Ip Valve" of "RemoteIpValve"."""
+        if self.kind is Kind.PHRASE or not self.text.isalnum():
+            return ""
+        parts = _CAPITAL.sub(" ", self.text)
+        return parts if parts != self.text else ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that PostgreSQL reads."""
+        return (self.text, self.parts) if self.parts else (self.text,)
 
 
 @dataclass(frozen=True, slots=True)

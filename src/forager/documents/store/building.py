@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import Made, RowArrays, Rows, Tuples, Values
 from forager.documents.generation import Generation
 from forager.documents.page import Counts, ManifestPage, NewPage, PreviousPage, SampledPage
 
@@ -64,16 +64,15 @@ async def upsert_source(
 
 async def select_building(connection: Connection, job_id: UUID) -> tuple[int, int | None] | None:
     """The generation a job is building, and its base."""
-    cursor = await connection.execute(
+    return await Tuples(connection).first(
         "SELECT id, base_id FROM generations WHERE job_id = %s AND state = 'building'", (job_id,)
     )
-    return await cursor.fetchone()
 
 
 async def insert_generation(
     connection: Connection, source_id: str, job_id: UUID, base_id: int | None
 ) -> int:
-    value: int = await Values(connection).one(
+    return await Values(connection, int).one(
         """
         WITH counted AS (
             UPDATE sources SET generations = generations + 1 WHERE id = %(source)s
@@ -85,7 +84,6 @@ async def insert_generation(
         """,
         {"source": source_id, "job_id": job_id, "base": base_id},
     )
-    return value
 
 
 async def select_previous(
@@ -116,11 +114,10 @@ async def select_previous(
 async def select_links(
     connection: Connection, source_id: str, link_sets: Sequence[bytes]
 ) -> dict[bytes, bytes]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         "SELECT hash, links FROM link_sets WHERE source_id = %s AND hash = ANY(%b)",
         (source_id, list(link_sets)),
     )
-    return dict(await cursor.fetchall())
 
 
 # --- a batch ---------------------------------------------------------------------------------
@@ -251,7 +248,7 @@ async def copy_generation(
 ) -> int:
     """Copy the lines of a complete generation, but not those of some URLs; count the copies."""
     await hold_segments(connection, generation.id)
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         f"""
         INSERT INTO generation_documents (generation_id, {_COPIED})
         SELECT %s, {_COPIED}
@@ -260,7 +257,6 @@ async def copy_generation(
         """,
         (copy_id, generation.id, list(without)),
     )
-    return cursor.rowcount
 
 
 async def add_counts(connection: Connection, generation_id: int, counts: Counts) -> None:
@@ -301,7 +297,7 @@ async def select_sample(
     connection: Connection, generation_id: int, limit: int
 ) -> list[SampledPage]:
     """Pages of a generation that is being built, as they were archived."""
-    cursor = await connection.execute(
+    return await Made(connection, _sampled_page).all(
         """
         SELECT d.id, d.url, d.url_hash, d.content_hash,
                m.segment, m.segment_offset, m.segment_length
@@ -313,10 +309,6 @@ async def select_sample(
         """,
         (generation_id, limit),
     )
-    return [
-        SampledPage(number, url, key, content, ArchiveRef(*place))
-        for number, url, key, content, *place in await cursor.fetchall()
-    ]
 
 
 async def set_repeated(connection: Connection, source_id: str, repeated: dict[str, Any]) -> None:
@@ -348,3 +340,7 @@ async def relist_pages(
             ),
         },
     )
+
+
+def _sampled_page(number: int, url: str, key: bytes, content: bytes, *place: Any) -> SampledPage:
+    return SampledPage(number, url, key, content, ArchiveRef(*place))

@@ -164,7 +164,10 @@ async def create_index_if_large(connection: Connection) -> None:
     )
     if is_large:
         # an index that is given up after a minute would be started again, without end
-        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute(
+            "SELECT set_config(name, '0', true) FROM pg_settings"
+            " WHERE name IN ('statement_timeout', 'transaction_timeout')"
+        )
         await connection.execute(
             "CREATE INDEX section_vectors_idx ON section_vectors"
             " USING hnsw (embedding halfvec_cosine_ops)"

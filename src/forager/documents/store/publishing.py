@@ -12,6 +12,7 @@ import zstandard
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
+from forager.db.rows import Tuples
 from forager.documents.generation import Effort, Schedule
 from forager.documents.store.words import delete_derived
 from forager.extract.keys import url_key
@@ -63,7 +64,7 @@ async def point_at(
     connection: Connection, source_id: str, generation_id: int, expected: int | None
 ) -> bool:
     """Let readers see a generation, if they see the expected one now."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE sources
            SET published_generation = %(generation)s, updated_at = now()
@@ -71,7 +72,6 @@ async def point_at(
         """,
         {"source": source_id, "generation": generation_id, "expected": expected},
     )
-    return cursor.rowcount > 0
 
 
 async def retire_published(connection: Connection, source_id: str) -> None:
@@ -87,7 +87,7 @@ async def retire_published(connection: Connection, source_id: str) -> None:
 
 async def mark_published(connection: Connection, generation_id: int) -> bool:
     """False if it was abandoned at this moment: its pages are being deleted."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE generations
            SET state = 'published', published_at = now(), retired_at = NULL, note = NULL
@@ -95,7 +95,6 @@ async def mark_published(connection: Connection, generation_id: int) -> bool:
         """,
         (generation_id,),
     )
-    return cursor.rowcount > 0
 
 
 async def mark_refused(connection: Connection, generation_id: int, note: str) -> None:
@@ -269,7 +268,7 @@ async def set_schedule(
 
 async def select_due(connection: Connection, limit: int) -> list[tuple[str, datetime]]:
     """Sources whose refresh is due, and since when."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT id, next_refresh_at
           FROM sources
@@ -279,15 +278,13 @@ async def select_due(connection: Connection, limit: int) -> list[tuple[str, date
         """,
         (limit,),
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def advance(
     connection: Connection, source_id: str, due: datetime, following: datetime | None
 ) -> bool:
     """Advance to the next time, unless another process did or changed the schedule."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         "UPDATE sources SET next_refresh_at = %s WHERE id = %s AND next_refresh_at = %s",
         (following, source_id, due),
     )
-    return cursor.rowcount > 0

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Made, Rows, Tuples, Values
 from forager.documents.page import ArchivedDocument, CarriedPage, DocumentRow, SectionRow
 
 # --- pages -------------------------------------------------------------------------------------
@@ -81,24 +81,20 @@ async def select_archived_documents(
     connection: Connection, source_id: str, *, after: int, limit: int
 ) -> list[ArchivedDocument]:
     """Published pages of a source by their IDs, with the place of their responses."""
-    cursor = await connection.execute(
+    return await Made(connection, _archived).all(
         f"{_ARCHIVED} AND s.id = %s AND d.id > %s ORDER BY d.id LIMIT %s",
         (source_id, after, limit),
     )
-    return list(map(_archived, await cursor.fetchall()))
 
 
 async def select_archived_page(connection: Connection, key: bytes) -> ArchivedDocument | None:
     """The page that readers find under a URL; the newest of several."""
-    cursor = await connection.execute(
+    return await Made(connection, _archived).first(
         f"{_ARCHIVED} AND m.url_hash = %s ORDER BY m.fetched_at DESC LIMIT 1", (key,)
     )
-    row = await cursor.fetchone()
-    return None if row is None else _archived(row)
 
 
-def _archived(row: tuple[Any, ...]) -> ArchivedDocument:
-    source_id, document_id, url, *ref = row
+def _archived(source_id: str, document_id: int, url: str, *ref: Any) -> ArchivedDocument:
     return ArchivedDocument(source_id, document_id, url, ArchiveRef(*ref) if ref[0] else None)
 
 
@@ -245,7 +241,7 @@ async def select_versions(
     connection: Connection, source_id: str, url_hash: bytes, *, limit: int
 ) -> list[tuple[int, bytes, datetime]]:
     """The complete generations that list a URL, newest first: number, content and fetch time."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT g.number, d.content_hash, m.fetched_at
           FROM documents d
@@ -257,14 +253,13 @@ async def select_versions(
         """,
         (source_id, url_hash, limit),
     )
-    return await cursor.fetchall()
 
 
 async def select_response_ref(
     connection: Connection, generation_id: int, url_hash: bytes
 ) -> ArchiveRef | None:
     """The place of the archived response of a page."""
-    cursor = await connection.execute(
+    return await Made(connection, ArchiveRef).first(
         """
         SELECT segment, segment_offset, segment_length
           FROM generation_documents
@@ -272,8 +267,6 @@ async def select_response_ref(
         """,
         (generation_id, url_hash),
     )
-    row = await cursor.fetchone()
-    return None if row is None else ArchiveRef(*row)
 
 
 async def select_page_repeated(
@@ -315,8 +308,7 @@ async def select_differences(
     connection: Connection, old_id: int, new_id: int, limit: int
 ) -> list[tuple[Any, ...]]:
     """URLs whose content differs between two generations, with IDs and hashes of both documents."""
-    cursor = await connection.execute(_DIFFERENCES, (old_id, new_id, limit))
-    return await cursor.fetchall()
+    return await Tuples(connection).all(_DIFFERENCES, (old_id, new_id, limit))
 
 
 async def select_sections(

@@ -7,7 +7,7 @@ from typing import LiteralString, get_args
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Values
+from forager.db.rows import Tuples, Values
 from forager.documents.store.words import Derived, delete_derived
 from forager.index.store import enqueue_changes
 
@@ -61,7 +61,7 @@ _LEFT_BEHIND: LiteralString = """
 
 async def select_left_behind(connection: Connection, retry_window: float) -> list[tuple[int, UUID]]:
     """Generations whose job has ended without completing them, with the job."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         SELECT g.id, g.job_id
           FROM generations g
@@ -72,7 +72,6 @@ async def select_left_behind(connection: Connection, retry_window: float) -> lis
         """,
         {"retry_window": retry_window},
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def lock_job(connection: Connection, job_id: UUID) -> None:
@@ -84,7 +83,7 @@ async def abandon_left_behind(
     connection: Connection, generation_id: int, retry_window: float
 ) -> bool:
     """Abandon a generation if its job, which is locked, is still not coming back to it."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         f"""
         UPDATE generations
            SET state = 'abandoned', retired_at = now(), note = 'its job ended'
@@ -97,7 +96,6 @@ async def abandon_left_behind(
         """,
         {"id": generation_id, "retry_window": retry_window},
     )
-    return cursor.rowcount > 0
 
 
 async def forget_failed_crawl(connection: Connection, job_id: UUID) -> None:
@@ -117,7 +115,7 @@ async def forget_failed_crawl(connection: Connection, job_id: UUID) -> None:
 
 async def abandon_outdated(connection: Connection, grace: float) -> int:
     """Abandon generations past a source's limit that are retired long enough and no base."""
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH aged AS (
             SELECT g.id, g.source_id,
@@ -140,7 +138,6 @@ async def abandon_outdated(connection: Connection, grace: float) -> int:
         """,
         (grace,),
     )
-    return cursor.rowcount
 
 
 # --- deleting ----------------------------------------------------------------------------------
@@ -149,7 +146,7 @@ async def abandon_outdated(connection: Connection, grace: float) -> int:
 async def select_abandoned(connection: Connection, source_id: str | None) -> list[tuple[int, str]]:
     """Generations to delete, each with its source."""
     of_source: LiteralString = "AND source_id = %(source)s" if source_id is not None else ""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         SELECT id, source_id
           FROM generations
@@ -159,7 +156,6 @@ async def select_abandoned(connection: Connection, source_id: str | None) -> lis
         """,
         {"source": source_id},
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def lock_idle_source(connection: Connection, source_id: str) -> bool:
@@ -174,7 +170,7 @@ async def delete_lines(
     connection: Connection, generation_id: int, limit: int
 ) -> list[tuple[int, bytes | None]]:
     """Delete a part of a manifest; which documents and link sets it referred to."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         DELETE FROM generation_documents
          WHERE generation_id = %(id)s
@@ -188,7 +184,6 @@ async def delete_lines(
         """,
         {"id": generation_id, "limit": limit},
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def delete_unused_documents(connection: Connection, ids: Sequence[int]) -> list[int]:
@@ -260,10 +255,9 @@ async def select_empty_sources(connection: Connection) -> list[str]:
 
 async def delete_empty_source(connection: Connection, source_id: str) -> bool:
     """Delete a source that is locked, if it is still empty."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         f"DELETE FROM sources s WHERE s.id = %s AND {_IS_EMPTY}", (source_id,)
     )
-    return cursor.rowcount > 0
 
 
 # --- the search index --------------------------------------------------------------------------

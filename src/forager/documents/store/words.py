@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from psycopg.rows import dict_row
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Values
+from forager.db.rows import RowArrays, Tuples, Values
 from forager.db.text_search import primary
 from forager.documents.names import NewSection
 from forager.documents.page import NewPage, document_of
@@ -95,7 +95,7 @@ def _share(wanted: int, sections: int) -> int:
 
 
 async def _count_sections(connection: Connection, generation_id: int) -> int:
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         """
         SELECT count(*)
           FROM generation_documents m
@@ -104,7 +104,6 @@ async def _count_sections(connection: Connection, generation_id: int) -> int:
         """,
         (generation_id,),
     )
-    return count
 
 
 # tables that are computed from the pages of a complete generation
@@ -119,7 +118,7 @@ async def select_similar(
     connection: Connection, generations: Sequence[int], word: str
 ) -> dict[str, int]:
     """Words of about this length with the same first letter, and how many headings have them."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT word, sum(sections)::int
           FROM search_words
@@ -139,7 +138,6 @@ async def select_similar(
             "limit": MAX_SIMILAR,
         },
     )
-    return dict(await cursor.fetchall())
 
 
 # PostgreSQL's parser never makes a word that begins with it
@@ -148,16 +146,19 @@ MARK = "§"
 # Search rows of a relation `section`. `%(config)s` is the source's text search configuration;
 # names are identifiers as they are typed and marks are what filters go by, one per line. Weights:
 # A for the heading, B for the context (the title of the page and the headings above), D for the
-# text. OFFSET keeps the planner from making the vector of a heading twice.
+# text. OFFSET keeps the planner from making the vector of a heading twice. Without `translate`, the
+# text between angle brackets would be a tag of HTML, in which PostgreSQL finds no words; quotes in
+# it may move its end to a bracket much later.
 _SEARCH_ROWS: LiteralString = """
     SELECT document_id, position,
            head_tsv || array_to_tsvector(string_to_array(head_names, E'\\n')) || marks_tsv,
-           setweight(head_tsv, 'A') || setweight(to_tsvector(config, context), 'B')
-               || to_tsvector(config, content)
+           setweight(head_tsv, 'A')
+               || setweight(to_tsvector(config, translate(context, '<>', '  ')), 'B')
+               || to_tsvector(config, translate(content, '<>', '  '))
                || array_to_tsvector(string_to_array(names, E'\\n')) || marks_tsv
       FROM section,
            LATERAL (SELECT %(config)s::text::regconfig AS config) c,
-           LATERAL (SELECT to_tsvector(config, head) AS head_tsv,
+           LATERAL (SELECT to_tsvector(config, translate(head, '<>', '  ')) AS head_tsv,
                            array_to_tsvector(string_to_array(marks, E'\\n')) AS marks_tsv
                     OFFSET 0) v
 """
@@ -179,7 +180,7 @@ def language_lexeme(language: str) -> str:
 
 async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> dict[int, int]:
     """About how many bytes the sections of each document are; those that are gone are left out."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT d.id, coalesce(sum(pg_column_size(s.tsv) + 500), 0)::bigint
           FROM documents d
@@ -190,7 +191,6 @@ async def select_sizes(connection: Connection, document_ids: Sequence[int]) -> d
         """,
         (list(document_ids),),
     )
-    return dict(await cursor.fetchall())
 
 
 async def select_indexed(

@@ -39,7 +39,7 @@ _WHOLE_WORDS = name_set(
     " headerlink hash-link header-anchor heading-anchor heading-link anchor-link anchorjs-link"
     " heading-anchor-link headinglink direct-link section-link permalink permalink-icon"
     " anchor-heading octicon-link sl-anchor-link subheading-anchor header-link doc-anchor"
-    " headeranchor docs-heading-anchor-permalink viewcode-link viewcode-back"
+    " headeranchor docs-heading-anchor-permalink viewcode-link viewcode-back method-permalink"
     # controls and labels of code
     " linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows lnt ln"
     " gutter hljs-ln-numbers blob-num rouge-gutter code-toolbar-buttons toolbar copybtn"
@@ -47,11 +47,12 @@ _WHOLE_WORDS = name_set(
     " clipboard clipboard-copy btn-clipboard code-copy code-block-header"
     " language-name example-header lang-label code-lang code-language"
     " codeblock-header example-wrap-buttons codeblock__copy test-arrow button-holder"
-    " run-button rightside"
+    " run-button rightside view-source-button"
+    " method-click-advice method-source-toggle method-source-code"
     # moving between pages
     " breadcrumb breadcrumbs breadcrumb-nav wy-breadcrumbs pagination pagination-nav pager"
     " prev-next prevnext prev-next-footer page-nav pagenav page-navigation nav-footer"
-    " next-prev footer-navigation footer-nav navheader navfooter nav-buttons related-pages"
+    " next-prev footer-navigation footer-nav navheader navfooter nav-buttons related-pages docnav"
     " rst-footer-buttons md-footer navigation navbar navbox navbar-nav sphinxsidebar sidebar"
     " side-bar sidenav side-nav menu submenu topnav subnav bottomnav nav mw-jump-link"
     " mw-editsection jump-to-nav mobile-nav-chapters nav-chapters nav-wrapper nav-wide-wrapper"
@@ -90,13 +91,14 @@ _WHOLE_WORDS = name_set(
 )
 
 # links with the style of buttons ("Learn more", "Start free"), and links to source code
-_LEFT_OUT_LINKS = name_set("button btn md-button src")
+_LEFT_OUT_LINKS = name_set("button btn md-button src link-seesrc")
 
 # parts of class names with the same meaning at any position
 _ANYWHERE = re.compile(
     r"breadcrumb|cookie-?(?:banner|consent|bar|notice)|page-?feedback|feedback-?(?:form|widget|box)"
     r"|was-?this-?(?:page-?)?helpful|edit-?this-?page|edit-?page|page-?edit|skip-?to|skip-?(?:link|nav)"
-    r"|prev-?(?:and-?)?next|prev(?:ious)?[-_]?next|pagination|copy-?(?:to-?clipboard|button|btn|code)"
+    r"|prev-?(?:and-?)?next|prev(?:ious)?[-_]?next|next-?prev|(?:^|[\s_-])nav-?set(?:top|bottom)"
+    r"|pagination|copy-?(?:to-?clipboard|button|btn|code)"
     r"|line-?num(?:ber)?s?(?:$|[\s_-])|last-?updated|last-?modified|social-?(?:share|links|media|icons)"
     r"|share-?(?:button|link|bar)|newsletter|header-?anchor|anchor-?link|hash-?link|heading-?anchor"
     r"|version-?(?:picker|switcher|selector|dropdown|warning)|lang(?:uage)?-?(?:picker|switcher|selector)"
@@ -218,6 +220,11 @@ _PHRASES: dict[str, tuple[str, ...]] = {
         r"(?:previous|next|prev)(?: (?:page|topic|section|article|chapter|lesson|up))?",
         r"(?:previous|next) (?:chapter|page|topic|section|article|lesson):? .{1,80}",
         r"(?:prev|next|previous): ?.{1,80}",
+    ),
+    # the links of a page to its neighbors in one line: "top contents ← prev up next →"
+    "top contents prev previous next up home index toc start first": (
+        r"(?=.*\b(?:prev|previous|next)\b)(?:(?:top|contents|prev|previous|next|up|home|index|toc"
+        r"|start|first|last)\b\W*){2,8}",
     ),
     "thanks thank send give leave provide submit": (
         r"thank(?:s| you) for (?:your |the )?feedback.{0,60}",

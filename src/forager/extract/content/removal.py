@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 _WRAPPER = 0.5  # an element with this share of the tags may be around the content
 _FEW_TAGS = 12
 _FEW_CHARACTERS = 20
+_MANY_TAGS = 400
+_SENTENCE = 60  # characters of text without a tag in it
+_FEW_LINKS = 0.3  # share of the text
+_CONTROLS = frozenset({"input", "form", "nav", "select"})
 
 
 def is_dropped(tokens: Tokens, index: int) -> bool:
@@ -48,7 +52,25 @@ def _is_removed(tokens: Tokens, index: int, end: int, share: float) -> bool:
         return share < 0.5 and leads_within_page(tokens, index, end)
     if verdict is Verdict.FORM:
         return share < 0.3
+    if _is_boxed_prose(tokens, index, end):
+        return False
     return share < 0.35 or is_link_list(tokens, index, end)
+
+
+def _is_boxed_prose(tokens: Tokens, start: int, end: int) -> bool:
+    """Whether a sidebar is a box of the text, as DocBook and docutils write it, and no menu."""
+    if "sidebar" not in tokens.tags[start].attributes.get("class", "").lower().split():
+        return False
+    inside = range(start + 1, min(end, start + _MANY_TAGS) + 1)
+    if any(tokens.tags[index].name in _CONTROLS for index in inside):
+        return False
+    return (
+        any(
+            len(tokens.texts[index].strip()) >= _SENTENCE and tokens.tags[index].name != "/a"
+            for index in inside
+        )
+        and _link_share(tokens, start, end) < _FEW_LINKS
+    )
 
 
 def _holds_content(tokens: Tokens, start: int, end: int) -> bool:
@@ -103,7 +125,11 @@ def _is_followed(tokens: Tokens, end: int) -> bool:
 
 def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
     """Whether nearly all text between two tags is that of links."""
-    known = tokens.link_lists.get(start)
+    return _link_share(tokens, start, end) >= 0.7
+
+
+def _link_share(tokens: Tokens, start: int, end: int) -> float:
+    known = tokens.link_shares.get(start)
     if known is not None:
         return known
     linked = total = 0
@@ -115,8 +141,8 @@ def is_link_list(tokens: Tokens, start: int, end: int) -> bool:
             if in_link:
                 linked += length
         in_link = tag.name == "a" or (in_link and tag.name != "/a")
-    result = tokens.link_lists[start] = linked >= 0.7 * total
-    return result
+    share = tokens.link_shares[start] = linked / total if total else 1.0
+    return share
 
 
 def leads_within_page(tokens: Tokens, start: int, end: int) -> bool:

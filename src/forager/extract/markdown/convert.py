@@ -6,21 +6,13 @@ Only the cells of a table recurse, and they contain no table, so no page is nest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase, is_copyright
+from forager.extract.content.boilerplate import Verdict, is_boilerplate_phrase
 from forager.extract.content.removal import is_contents_list, is_dropped
-from forager.extract.markdown.blocks import Blocks, Container, Part
-from forager.extract.markdown.escape import code_span, code_text, escape_text, fence, markdown_of
-from forager.extract.markdown.headings import (
-    HeadingText,
-    is_definition,
-    may_be_definition,
-    read_heading,
-    signature,
-    visible,
-)
-from forager.extract.markdown.phrasing import Links, Phrasing
+from forager.extract.markdown.blocks import Container, Part
+from forager.extract.markdown.definitions import Definitions
+from forager.extract.markdown.escape import code_span, code_text, fence, markdown_of
+from forager.extract.markdown.headings import read_heading, visible
 from forager.extract.markdown.table import MAX_CELLS, is_layout, read_table, render_table
 from forager.extract.markdown.tags import (
     PLAIN,
@@ -31,39 +23,14 @@ from forager.extract.markdown.tags import (
     language_of,
     traits_of,
 )
-from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
-
-MAX_HEADING_LENGTH = 1_000
-MAX_MARKDOWN_HEADING = 4_000
 
 _KEEP = Verdict.KEEP
 _END = Shape.END
 
 
-class Converter(Phrasing):
+class Converter(Definitions):
     """Converts a range of tokens; also used for the cells of tables."""
-
-    def __init__(
-        self, tokens: Tokens, links: Links, *, cell: bool = False, phrases: bool = True
-    ) -> None:
-        super().__init__(tokens, links)
-        self.blocks = Blocks()
-        self.truncated: dict[str, None] = {}
-        self.removed: list[int] = []  # elements that are not content
-        self.dropped = 0  # characters of blocks that were left out as boilerplate phrases
-        self._cell = cell
-        self._phrases = phrases
-        self._lists: list[int | None] = []  # the next number of ordered lists
-        self._languages: list[tuple[int, str]] = []  # end of the wrapper, language of its code
-        self._terms: list[_Terms] = []  # the lists of definitions that are open
-
-    @property
-    def all_truncated(self) -> list[str]:
-        """Descriptions of everything that was cut short."""
-        dropped = self._links.dropped
-        cut = [f"links: {dropped} beyond the limit are plain text"] if dropped else []
-        return [*self.truncated, *cut]
 
     # --- the loop ---------------------------------------------------------------------------
 
@@ -103,29 +70,6 @@ class Converter(Phrasing):
             return index in self._skipped
         return is_dropped(self._tokens, index)
 
-    def _flush(self) -> None:
-        """End the paragraph, if there is one."""
-        if not self._parts:
-            return
-        if self._in_heading:
-            self._parts.append(" ")
-            return
-        lines = self._take_lines()
-        if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
-            self.dropped += len(lines[0])
-            return
-        if lines:
-            self.blocks.add("  \n".join(lines))
-
-    def _is_boilerplate(self, line: str) -> bool:
-        if not self._phrases:
-            return False
-        is_name = bool(self.blocks.containers) or line.startswith("**")
-        if not is_boilerplate_phrase(line, one_word=not is_name):
-            return False
-        part = self.blocks.part  # a section about copyright begins with it
-        return not (part.level and not part.blocks and is_copyright(line))
-
     # --- blocks -----------------------------------------------------------------------------
 
     def block(self, index: int, tag: Tag) -> int:
@@ -140,6 +84,8 @@ class Converter(Phrasing):
         attributes, end = tag.attributes, self._tokens.closing[index]
         if traits.heading:
             return self._open_heading(index, tag, traits.heading)
+        if traits.signature and (following := self._declare(index, tag)):
+            return following
         if traits.section and attributes.get("id"):
             self._anchor = attributes["id"]
         if traits.language is not None:
@@ -194,67 +140,9 @@ class Converter(Phrasing):
         self._open_container(index, Container(marker, " " * len(marker)))
         return index + 1
 
-    def term_list(self, index: int, tag: Tag) -> int:
-        self._flush()
-        blocks = self.blocks
-        terms = _Terms(blocks.part, blocks.level, tag.attributes.get("class", ""))
-        self._terms.append(terms)
-        self._ends[self._tokens.closing[index]] = self._close_terms
-        return index + 1
-
-    def _close_terms(self) -> None:
-        self._flush()
-        terms = self._terms.pop()
-        if terms.defined:
-            self.blocks.resume(terms.part)
-
-    def term(self, index: int, tag: Tag) -> int:
-        self._flush()
-        end = self._tokens.closing[index]
-        terms = self._terms[-1] if self._terms else None
-        may_define = terms is not None and (
-            terms.defined
-            or bool(tag.attributes.get("id"))
-            or may_be_definition(self._tokens, index)
-        )
-        if terms and may_define and not self._cell and not self.blocks.in_quote:
-            heading = read_heading(self._tokens, index, end)
-            if is_definition(tag, heading, terms.classes, after_another=terms.defined):
-                return self._define(index, tag, heading, terms)
-        if "sig" not in tag.attributes.get("class", "").split():
-            return self._open_title(index)
-        if text := self._kept(index, end):  # another signature of the same definition
-            self.blocks.add(code_span(text))
-        return end + 1
-
-    def _define(self, index: int, tag: Tag, heading: HeadingText, terms: _Terms) -> int:
-        terms.defined = True
-        anchor = tag.attributes.get("id") or heading.anchor or self._anchor
-        self._anchor = None
-        end = self._tokens.closing[index]
-        markdown = signature(self._tokens, index, end, heading.text)
-        self._end_heading(Part(min(6, terms.level + 1), heading.text, markdown, anchor))
-        return end + 1
-
     def summary(self, index: int, _tag: Tag) -> int:
         self._flush()
         return self._open_title(index)
-
-    def _open_title(self, index: int) -> int:
-        end = self._tokens.closing[index]
-        following = self._open_inline(index, "**")
-        if following > end:  # nothing but text
-            self._flush()
-            return following
-        close = self._ends.get(end)
-
-        def close_title() -> None:
-            if close:
-                close()
-            self._flush()
-
-        self._ends[end] = close_title
-        return following
 
     def preformatted(self, index: int, tag: Tag) -> int:
         self._flush()
@@ -326,32 +214,6 @@ class Converter(Phrasing):
 
         self._ends[end] = close
         return index + 1
-
-    def _end_heading(self, part: Part) -> None:
-        part.heading = part.heading or part.markdown_heading
-        if len(part.heading) > MAX_HEADING_LENGTH:
-            self.truncated["heading: longer than its limit"] = None
-            part.heading = part.heading[:MAX_HEADING_LENGTH]
-        if len(part.markdown_heading) > MAX_MARKDOWN_HEADING:
-            part.markdown_heading = escape_text(part.heading)
-        if not part.heading:
-            self._anchor = part.anchor
-        elif self._cell:
-            self.blocks.add(f"**{part.markdown_heading}**")
-        elif self.blocks.in_quote:
-            self.blocks.add(f"{'#' * part.level} {part.markdown_heading}")
-        else:
-            self.blocks.begin_part(part)
-
-
-@dataclass(slots=True)
-class _Terms:
-    """An open list of terms."""
-
-    part: Part  # the part around it
-    level: int
-    classes: str
-    defined: bool = False  # it has definitions, each of which is a part
 
 
 def _cell_lines(contents: Iterable[str]) -> list[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from forager.extract.content.boilerplate import Verdict
-from forager.extract.markdown.escape import code_span, escape_text
 from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
@@ -17,6 +15,8 @@ _NEAR = 8  # tags before a heading among which the element around it begins
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"))
 _SIGNS = "¶§ "
 _ENOUGH_WORDS = 12  # characters
+_SOURCE = frozenset({"source", "src", "view source", "edit"})
+_SOURCE_LENGTH = 13  # characters
 _BREAKS = name_set("br p div li /p /div /li")
 
 
@@ -68,7 +68,10 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     text = plain(_text(tokens, index, tokens.closing[index]))
     href = tag.attributes.get("href", "")
     is_place = len(href) > 1 and href[0] == "#"
-    if _is_left_out(tag.verdict, text, whole) or (tag.name == "a" and is_place and is_sign(text)):
+    is_left_out = _is_left_out(tag.verdict, text, whole)
+    if tag.name == "a" and not is_left_out:
+        is_left_out = (is_place and is_sign(text)) or _is_source_link(text, whole)
+    if is_left_out:
         heading.skipped.add(index)
         if is_place:
             heading.permalink = heading.permalink or href[1:]
@@ -95,6 +98,11 @@ def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
         return False
     rest = len(whole) - len(text)
     return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
+
+
+def _is_source_link(text: str, whole: str) -> bool:
+    """Whether a link leads from a definition to its source code."""
+    return len(text) <= _SOURCE_LENGTH < len(whole) and text.strip("[] ").lower() in _SOURCE
 
 
 def _is_around(tokens: Tokens, start: int, target: str) -> bool:
@@ -132,52 +140,3 @@ def plain(text: str) -> str:
 def visible(text: str) -> str:
     """The text without invisible characters."""
     return text if text.isascii() else collapse(text.translate(_INVISIBLE))
-
-
-MAX_TERM = 300  # characters; a longer entry is a paragraph, unless it is a signature
-_OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
-# footnotes have anchors too
-_NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
-_LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
-_CODE = frozenset({"code", "tt", "kbd", "samp", "var"})
-
-
-def may_be_definition(tokens: Tokens, start: int) -> bool:
-    """Whether a term without an id is worth reading: it holds an anchor, or begins as an option."""
-    end = tokens.closing[start]
-    for tag in tokens.tags[start + 1 : end]:
-        names = tag.attributes
-        if names and ("id" in names or "name" in names or names.get("href", "")[:1] == "#"):
-            return True
-    text = "".join(tokens.texts[start + 1 : end + 1]).lstrip()
-    return text[:1] == "-" or not text[:1].isascii()
-
-
-def is_definition(
-    tag: Tag, heading: HeadingText, list_classes: str, *, after_another: bool
-) -> bool:
-    """Whether a term is a definition to link to and to search for: by an anchor, or as an option.
-
-    In a list with such a term, the following terms are definitions too, or they would belong to it.
-    """
-    text = heading.text
-    if not _LETTER.search(text) or _NOTES.search(list_classes.lower()):
-        return False
-    if is_signature(tag):
-        return bool(tag.attributes.get("id") or heading.anchor)
-    if len(text) > MAX_TERM:
-        return False
-    anchored = bool(tag.attributes.get("id") or heading.anchor)
-    return anchored or after_another or _OPTION.match(text) is not None
-
-
-def is_signature(tag: Tag) -> bool:
-    return "sig" in tag.attributes.get("class", "").split()
-
-
-def signature(tokens: Tokens, start: int, end: int, text: str) -> str:
-    """The term as the markdown of a heading: code where the page says that it is code."""
-    is_code = is_signature(tokens.tags[start]) or any(
-        tag.name in _CODE for tag in tokens.tags[start + 1 : min(end, start + 4)]
-    )
-    return code_span(text) if is_code or _OPTION.match(text) else escape_text(text)

@@ -131,7 +131,7 @@ class Phrasing:
             url = None if self._in_link else self._only_link(index, end, text)
             span = f"[{span}]({url})" if url else span
         else:
-            span = ""
+            span = " " if self._parts else ""
         if span:
             self._parts.append(span)
             if not self._in_heading:
@@ -222,7 +222,7 @@ _MAX_CACHED_CODE = 100  # characters
 def _cached_code(html: str) -> str:
     """Inline code without tags: the names of functions and options are on many pages."""
     text = collapse(unescape(html))
-    return code_span(text) if text else ""
+    return code_span(text) if text else " " if html else ""
 
 
 # --- images ---------------------------------------------------------------------------------

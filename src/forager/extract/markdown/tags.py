@@ -79,6 +79,7 @@ class Traits(NamedTuple):
     section: bool = False  # its id is the anchor of the first heading in it
     language: str | None = None  # of the code in it
     heading: int = 0  # the level of a heading by its role
+    signature: bool = False  # what a definition is called, where it is not a heading or term
 
 
 PLAIN = Traits()
@@ -89,6 +90,9 @@ _ADMONITION = re.compile(
 )
 _NOTES = frozenset({"div", "aside", "section", "details"})
 _LEVELS = frozenset("123456")
+_DECLARING = frozenset({"div", "p", "header"})
+# Crystal, RDoc, pdoc, odoc, Haddock
+_SIGNATURES = name_set("signature method-heading attr spec src")
 
 
 def traits_of(name: str, attributes: dict[str, str]) -> Traits:
@@ -103,6 +107,7 @@ def traits_of(name: str, attributes: dict[str, str]) -> Traits:
         section=name == "section" or SECTION_CLASS.search(classes) is not None,
         language=language_of(attributes),
         heading=heading,
+        signature=name in _DECLARING and not _SIGNATURES.isdisjoint(classes.split()),
     )
     return PLAIN if found == PLAIN else found
 

@@ -42,7 +42,7 @@ class Tokens:
     extent: int = 0  # the number of tags: of the page, and then of the main element
     # class names are ignored: they would have removed too much
     lenient: bool = False
-    link_lists: dict[int, bool] = field(default_factory=dict)  # results of `is_link_list`
+    link_shares: dict[int, float] = field(default_factory=dict)  # of the text of elements
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from forager.clock import local_time
+from forager.clock import local_time, wait_for_event
 from forager.db.database import Database
 from forager.db.refusals import isolate_refused
 from forager.errors import DatabaseUnavailable, DiskFull, ErrorKind, Retry
@@ -183,9 +183,7 @@ class Budgets:
             if account.lacks_exchange(now, proxy_id):
                 account.want_exchange()
             account.changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(ready_at - now, RENEW_EVERY)):
-                    await account.changed.wait()
+            await wait_for_event(account.changed, min(ready_at - now, RENEW_EVERY))
 
     async def _send_when_possible(self, account: DomainAccount, waiter: Waiter) -> Slot | None:
         """Take the slot once fewer than `at_once` requests are sent; None if it has expired."""
@@ -247,9 +245,7 @@ class Budgets:
     async def _run(self) -> None:
         """Exchange with the database for all domains that need it, in one round trip."""
         while not self._leaving:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY):
-                    await self._wake.wait()
+            await wait_for_event(self._wake, LOOK_EVERY)
             self._wake.clear()
             pause = SHORTEST_PAUSE
             if due := self._due():

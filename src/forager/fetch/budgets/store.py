@@ -13,12 +13,15 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
+from forager.db.pool import limits_transactions
 from forager.db.rows import Values
 from forager.fetch.budgets.exchange import PAIR_DELAY, Given, GivenToPair, Wanted
 
 RESERVE_AHEAD = 1.0
 """Slots are reserved for this many seconds at a time."""
 PERMITS_LAST = 10.0
+FROZEN_MS = 15_000
+"""More than a wait for a lock may take."""
 
 SLOWEST = 300.0
 SICK_SHARE = 0.5
@@ -51,10 +54,8 @@ SLOW_NOW: LiteralString = f"""
 
 
 async def select_existing(connection: Connection, domain_ids: Iterable[int]) -> set[int]:
-    return set(
-        await Values(connection).all(
-            "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
-        )
+    return await Values(connection).as_set(
+        "SELECT id FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
 
 
@@ -75,8 +76,8 @@ async def exchange(
 ) -> Exchanged:
     """Report, renew and reserve for many domains in one round trip.
 
-    The lock is a separate statement: the next one then sees all that was committed before it.
-    Nothing is sent in between, so a frozen process holds no lock here. A row that another process
+    The lock is a separate statement: the next one then sees all that was committed before it. A
+    process that is frozen in between holds the lock for `FROZEN_MS`. A row that another process
     has locked is left out unless this one `waits`: it must not delay the other domains.
     """
     values = {
@@ -91,6 +92,8 @@ async def exchange(
     has_pairs = any(each.proxied for each in wanted)
     async with connection.pipeline():
         async with connection.transaction():
+            if limits_transactions(connection):
+                await connection.execute(_LIMIT, (str(FROZEN_MS),))
             await connection.execute(_LOCK if waits else _LOCK_FREE, values)
             given = connection.cursor(row_factory=class_row(Given))
             await given.execute(_RESERVE, values)
@@ -112,6 +115,11 @@ async def select_clock(connection: Connection) -> float:
 
 
 _CLOCK: LiteralString = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+# a time limit that runs already is not changed, only ended
+_LIMIT: LiteralString = """
+SELECT set_config('transaction_timeout', '0', true), set_config('transaction_timeout', %s, true)
+"""
 
 _ROWS: LiteralString = (
     "SELECT id FROM domains WHERE id = ANY(%(ids)s) ORDER BY id FOR NO KEY UPDATE"

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.errors import InvalidInput
 from forager.extract.hosts import base_url, parent_domains
 from forager.fetch.budgets.store import SLOW_NOW
@@ -76,7 +76,7 @@ async def allow_private(connection: Connection, domain_ids: Sequence[int]) -> No
 
 
 async def hold_domain(connection: Connection, domain_id: int, hold: str | None) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE domains
            SET task_hold = %(hold)s, updated_at = now()
@@ -84,7 +84,6 @@ async def hold_domain(connection: Connection, domain_id: int, hold: str | None) 
         """,
         {"id": domain_id, "hold": hold},
     )
-    return cursor.rowcount > 0
 
 
 _COLUMNS: LiteralString = f"""
@@ -201,25 +200,23 @@ async def select_like(connection: Connection, pattern: str) -> list[str]:
 
 async def insert_domain(connection: Connection, name: str, base_url: str) -> bool:
     """False if the name exists."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         INSERT INTO domains (domain_name, base_url) VALUES (%s, %s)
         ON CONFLICT (domain_name) DO NOTHING
         """,
         (name, base_url),
     )
-    return cursor.rowcount == 1
 
 
 async def update_domain(connection: Connection, name: str, changes: Mapping[str, Any]) -> bool:
     """False if there is no such domain."""
     columns = [f"{_SETTABLE[key]} = %({key})s" for key in changes]
     assignments = ", ".join([*columns, "updated_at = now()"])
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         f"UPDATE domains SET {assignments} WHERE domain_name = %(name)s",
         {**changes, "name": name},
     )
-    return cursor.rowcount == 1
 
 
 async def lock_regions(connection: Connection) -> None:
@@ -255,7 +252,7 @@ async def move_jobs(connection: Connection, name: str) -> None:
 
 async def forget_slow_down(connection: Connection, name: str) -> bool:
     """Reset Retry-After and the slow-down; False if there is no such domain."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE domains
            SET blocked_until = NULL, slow_delay = 0, error_share = 0, updated_at = now(),
@@ -266,7 +263,6 @@ async def forget_slow_down(connection: Connection, name: str) -> bool:
         """,
         (name,),
     )
-    return cursor.rowcount == 1
 
 
 _REGION = re.compile("[a-z0-9-]{1,32}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 from urllib.parse import urlsplit
 
+from forager.clock import wait_for_event
 from forager.db.cursor import Page, page_of
 from forager.db.database import Connection, Database
 from forager.errors import (
@@ -232,8 +233,7 @@ class ProxyPool:
     async def run(self) -> None:
         """Write once per interval, and at once when a proxy must be disabled."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), WRITE_INTERVAL)
+            await wait_for_event(self._urgent, WRITE_INTERVAL)
             self._urgent.clear()
             await self._write_if_possible(self.run_once)
             if self._usage.is_due:

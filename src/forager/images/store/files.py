@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 
 async def select_unused_files(connection: Connection, *, seconds: float, limit: int) -> list[bytes]:
@@ -30,7 +30,7 @@ async def lock_file(connection: Connection, content_hash: bytes) -> None:
 
 async def mark_going(connection: Connection, content_hash: bytes, *, seconds: float) -> bool:
     """Mark a locked file for deletion, unless it is used."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE image_files f SET going_at = now()
          WHERE f.content_hash = %s AND f.touched_at < now() - make_interval(secs => %s)
@@ -38,14 +38,12 @@ async def mark_going(connection: Connection, content_hash: bytes, *, seconds: fl
         """,
         (content_hash, seconds),
     )
-    return cursor.rowcount > 0
 
 
 async def select_going_files(connection: Connection) -> list[tuple[bytes, str]]:
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         "SELECT content_hash, path FROM image_files WHERE going_at IS NOT NULL"
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def delete_file_row(connection: Connection, content_hash: bytes) -> None:
@@ -64,14 +62,13 @@ class MovableFile:
 
 
 async def count_unmoved(connection: Connection, place: str) -> int:
-    value = await Values(connection).first(
+    return await Values(connection, int).one(
         """
         SELECT count(*) FROM image_files
          WHERE going_at IS NULL AND moved_to IS DISTINCT FROM %s
         """,
         (place,),
     )
-    return int(value or 0)
 
 
 async def select_movable(
@@ -93,8 +90,7 @@ async def select_movable(
 
 
 async def mark_moved(connection: Connection, content_hash: bytes, place: str) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         "UPDATE image_files SET moved_to = %s WHERE content_hash = %s AND going_at IS NULL",
         (place, content_hash),
     )
-    return cursor.rowcount > 0

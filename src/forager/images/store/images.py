@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import Made, RowArrays, Rows, Tuples, Values
 from forager.fetch.domains.store import HAS_PROXY, IN_REGION
 
 
@@ -227,7 +227,7 @@ async def select_known_files(
 
 async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
     """Insert the row of a file, or extend the known one; None if it is being deleted."""
-    cursor = await connection.execute(
+    return await Made(connection, FileKey).first(
         """
         INSERT INTO image_files AS f
                (content_hash, path, media_type, width, height, file_size)
@@ -245,8 +245,6 @@ async def touch_file(connection: Connection, file: NewFile) -> FileKey | None:
             file.file_size,
         ),
     )
-    row = await cursor.fetchone()
-    return None if row is None else FileKey(row[0], row[1])
 
 
 async def refer(
@@ -261,7 +259,7 @@ async def refer(
     `fetched_at`: of a file that is reused. The row of the file is locked against its deletion,
     which checks for references afterwards.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).affected(
         """
         WITH file AS (
             SELECT * FROM image_files
@@ -285,7 +283,6 @@ async def refer(
             "attempts": 1 if fetched_at is None else 0,
         },
     )
-    return cursor.rowcount
 
 
 async def settle_image(
@@ -373,7 +370,7 @@ async def select_pages_are_due(connection: Connection, names: Sequence[str]) -> 
 
 
 async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) -> dict[int, int]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT product_id, min(position)
           FROM images
@@ -382,4 +379,3 @@ async def select_thumbnails(connection: Connection, product_ids: Sequence[int]) 
         """,
         (list(product_ids),),
     )
-    return dict(await cursor.fetchall())

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples
+from forager.db.rows import Made, Rows, Tuples
 from forager.jobs.job import Job, Recovered
 from forager.jobs.lifecycle import Status
 from forager.jobs.store.reads import CHANNEL, COLUMNS
@@ -155,7 +155,9 @@ async def _recover(
     connection: Connection, of_dead: LiteralString, values: Mapping[str, Any]
 ) -> list[Recovered]:
     """`values`: the error, and the first and the longest delay of retries."""
-    cursor = await connection.execute(
+    return await Made(
+        connection, lambda id_, status, *rest: Recovered(id_, Status(status), *rest)
+    ).all(
         f"""
         WITH stale AS (
             SELECT j.id, j.status
@@ -166,4 +168,3 @@ async def _recover(
         """,
         {**values, "permanent": False, "actor": "watchdog"},
     )
-    return [Recovered(row[0], Status(row[1]), *row[2:]) for row in await cursor.fetchall()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples, Values
+from forager.db.rows import Made, Rows, Tuples, Values
 from forager.jobs.job import Checkpoint, Lease
 
 
@@ -48,10 +49,9 @@ async def select_held(connection: Connection, ids: Sequence[UUID]) -> list[tuple
 
 async def select_held_by(connection: Connection, worker_id: UUID) -> list[Lease]:
     """The leases that a worker holds by the table, whether it knows of them or not."""
-    cursor = await connection.execute(
+    return await Made(connection, partial(Lease, worker_id=worker_id)).all(
         "SELECT id, lease FROM crawl_jobs WHERE worker_id = %s", (worker_id,)
     )
-    return [Lease(row[0], row[1], worker_id) for row in await cursor.fetchall()]
 
 
 async def hold_lease(connection: Connection, lease: Lease) -> AsyncCursor[TupleRow]:

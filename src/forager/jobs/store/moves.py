@@ -14,7 +14,8 @@ from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
 from forager.db.ids import REGION_LOCK
-from forager.db.rows import Rows, Tuples
+from forager.db.retention import OldRows
+from forager.db.rows import Rows
 from forager.jobs.job import Job, NewJob
 from forager.jobs.lifecycle import Transition
 from forager.jobs.store.reads import (
@@ -230,20 +231,12 @@ async def apply_move(
     )
 
 
-async def delete_finished(connection: Connection, *, older_than: float, limit: int) -> int:
-    """Delete finished jobs of an age in seconds; everything below a job goes with it."""
-    return await Tuples(connection).affected(
-        """
-        DELETE FROM crawl_jobs
-         WHERE id IN (
-            SELECT id
-              FROM crawl_jobs
-             WHERE status IN ('completed', 'failed', 'cancelled')
-               AND completed_at < now() - %s * interval '1 second'
-             ORDER BY completed_at
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (older_than, limit),
-    )
+# everything below a job is deleted with it
+OLD_JOBS = OldRows(
+    "crawl_jobs",
+    """
+    t.status IN ('completed', 'failed', 'cancelled')
+    AND t.completed_at < now() - %(older_than)s * interval '1 second'
+    """,
+    "t.completed_at",
+)

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Tuples, Values
+from forager.db.rows import Made, Rows, Tuples, Values
 from forager.jobs.job import Job, JobEvent, StateCount, TimelineRow
 from forager.jobs.lifecycle import Status
 
@@ -21,11 +21,10 @@ async def select_job(connection: Connection, job_id: UUID) -> Job | None:
 
 async def select_running(connection: Connection, *, limit: int) -> list[tuple[UUID, Job]]:
     """Jobs that workers hold, each with its worker."""
-    cursor = await connection.execute(
+    workers = await Tuples(connection).as_dict(
         "SELECT id, worker_id FROM crawl_jobs WHERE worker_id IS NOT NULL ORDER BY id LIMIT %s",
         (limit,),
     )
-    workers: dict[UUID, UUID] = dict(await cursor.fetchall())
     jobs = await select_jobs_by_id(connection, list(workers))
     return [(workers[job.id], job) for job in jobs]
 
@@ -151,7 +150,7 @@ async def count_jobs(
 async def sum_pending_work(connection: Connection, user_id: UUID | None = None) -> list[StateCount]:
     """Jobs that are not finished, and the work their last commits left to do."""
     of_user: LiteralString = "AND j.user_id = %(user_id)s" if user_id else ""
-    cursor = await connection.execute(
+    return await Made(connection, lambda status, *rest: StateCount(Status(status), *rest)).all(
         f"""
         SELECT j.status, count(*), coalesce(sum(s.total_pending), 0)::bigint, min(j.created_at)
           FROM crawl_jobs j
@@ -162,7 +161,6 @@ async def sum_pending_work(connection: Connection, user_id: UUID | None = None) 
         """,
         {"user_id": user_id},
     )
-    return [StateCount(Status(row[0]), *row[1:]) for row in await cursor.fetchall()]
 
 
 async def select_jobs_with(

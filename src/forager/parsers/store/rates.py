@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.retention import OldRows
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.parsers.pattern import VersionRate
 
 # the first of two keys; the second is the domain
@@ -115,16 +116,15 @@ async def select_domain_rates(
 
 async def hold_alert(connection: Connection, domain_id: int) -> bool:
     """Keep other transactions from raising an alert for the domain until this one ends."""
-    value = await Values(connection).first(
+    return await Values(connection, bool).one(
         "SELECT pg_try_advisory_xact_lock(%s, hashint8(%s))", (_ALERT_LOCK, domain_id)
     )
-    return bool(value)
 
 
 async def has_event_since(
     connection: Connection, kind: str, domain_id: int, age: timedelta
 ) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM catalog_events
          WHERE kind = %s AND domain_id = %s AND occurred_at > now() - %s
@@ -132,7 +132,6 @@ async def has_event_since(
         """,
         (kind, domain_id, age),
     )
-    return await cursor.fetchone() is not None
 
 
 async def select_alerted(connection: Connection, kind: str) -> list[int]:
@@ -237,19 +236,4 @@ async def select_parser_rates(
     )
 
 
-async def delete_old_rates(connection: Connection, *, days: float, limit: int) -> int:
-    """Delete the counts of old days."""
-    cursor = await connection.execute(
-        f"""
-        DELETE FROM parse_rates
-         WHERE ctid IN (
-            SELECT ctid
-              FROM parse_rates
-             WHERE day < {_TODAY} - ceil(%s::float8)::int
-             LIMIT %s
-               FOR UPDATE SKIP LOCKED
-         )
-        """,
-        (days, limit),
-    )
-    return cursor.rowcount
+OLD_RATES = OldRows("parse_rates", f"t.day < {_TODAY} - ceil(%(days)s::float8)::int", key="ctid")

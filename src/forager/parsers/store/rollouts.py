@@ -10,7 +10,7 @@ from typing import LiteralString
 from psycopg.rows import class_row
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,12 @@ async def note_bypass(connection: Connection, parser: str, reason: str, *, secon
 
 
 async def select_bypassed(connection: Connection) -> list[tuple[str, str]]:
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT parser, bypass_reason FROM parser_rollouts
          WHERE bypassed_until > now() ORDER BY parser
         """
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]
 
 
 async def pin_versions(connection: Connection, versions: Mapping[str, str]) -> None:

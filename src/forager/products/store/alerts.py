@@ -40,10 +40,9 @@ async def insert_rule(
 
 async def count_selections(connection: Connection) -> int:
     """The number of rules that are not for one product."""
-    value = await Values(connection).first(
+    return await Values(connection, int).one(
         "SELECT count(*) FROM alert_rules WHERE product_id IS NULL"
     )
-    return value or 0
 
 
 async def select_rule(connection: Connection, rule_id: int) -> AlertRule | None:

@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 LAST_ID = 2**63 - 1
 
@@ -103,17 +103,17 @@ async def select_rows(connection: Connection, product_ids: Sequence[int]) -> lis
 
 async def delete_products(connection: Connection, product_ids: Sequence[int]) -> int:
     """Delete products with the rows that refer to them; returns how many."""
-    done = await connection.execute("DELETE FROM products WHERE id = ANY(%s)", (list(product_ids),))
-    return done.rowcount
+    return await Tuples(connection).affected(
+        "DELETE FROM products WHERE id = ANY(%s)", (list(product_ids),)
+    )
 
 
 async def select_columns(connection: Connection, table: str) -> set[str]:
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         "SELECT attname FROM pg_attribute"
         " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
         (table,),
     )
-    return set(found)
 
 
 async def insert_rows(
@@ -146,5 +146,4 @@ async def mark_restored(connection: Connection, product_ids: Sequence[int]) -> N
 async def select_known(connection: Connection, table: str, ids: Sequence[int]) -> set[int]:
     """The ids that exist in a table; the rows are locked until the transaction ends."""
     statement = sql.SQL("SELECT id FROM {} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE")
-    found = await Values(connection).all(statement.format(sql.Identifier(table)), (list(ids),))
-    return set(found)
+    return await Values(connection).as_set(statement.format(sql.Identifier(table)), (list(ids),))

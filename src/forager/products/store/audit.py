@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
+from forager.db.rows import Tuples
 
 # paused and disabled tasks may be late
 _RUNNING: LiteralString = """
@@ -86,7 +87,7 @@ async def find(
     connection: Connection, /, check: str, *, examples: int, **parameters: Any
 ) -> tuple[int, list[Any]]:
     """The number of rows that one of the statements finds, and some of them."""
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[int, list[Any]]).one(
         f"""
         WITH found (what) AS MATERIALIZED ({STATEMENTS[check]})
         SELECT (SELECT count(*) FROM found),
@@ -94,16 +95,13 @@ async def find(
         """,
         {"examples": examples, **parameters},
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0], row[1]
 
 
 async def check_prices(
     connection: Connection, *, after: int, limit: int
 ) -> tuple[list[int], int | None]:
     """Those of the next products whose last recorded price differs, and the last ID."""
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[list[int], int | None]).one(
         """
         WITH piece AS MATERIALIZED (
             SELECT id, price, currency FROM products WHERE id > %s ORDER BY id LIMIT %s
@@ -123,14 +121,11 @@ async def check_prices(
         """,
         (after, limit),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0], row[1]
 
 
 async def sample_images(connection: Connection, limit: int) -> list[tuple[int, str, int]]:
     """A random sample of stored images: id, path and size."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT id, image_path, file_size FROM images
          WHERE status = 'stored'
@@ -140,19 +135,17 @@ async def sample_images(connection: Connection, limit: int) -> list[tuple[int, s
         """,
         {"limit": limit},
     )
-    return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]
 
 
 async def is_stored(connection: Connection, image_id: int, path: str) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         "SELECT FROM images WHERE id = %s AND image_path = %s AND status = 'stored'",
         (image_id, path),
     )
-    return await cursor.fetchone() is not None
 
 
 async def was_audited(connection: Connection, *, seconds: float) -> bool:
-    cursor = await connection.execute(
+    return await Tuples(connection).exists(
         """
         SELECT FROM catalog_events
          WHERE kind = 'catalog.audit' AND occurred_at > now() - make_interval(secs => %s)
@@ -160,4 +153,3 @@ async def was_audited(connection: Connection, *, seconds: float) -> bool:
         """,
         (seconds,),
     )
-    return await cursor.fetchone() is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from forager.db.database import Connection
-from forager.db.rows import Rows
+from forager.db.rows import Rows, Tuples
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ async def count_shares(connection: Connection) -> list[Share]:
 
 async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:
     """The number of products that violate each rule."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT problem->>'field', problem->>'rule', count(*)
           FROM products, jsonb_array_elements(problems) AS problem
@@ -81,4 +81,3 @@ async def count_by_rule(connection: Connection) -> list[tuple[str, str, int]]:
          LIMIT 100
         """
     )
-    return [(row[0], row[1], row[2]) for row in await cursor.fetchall()]

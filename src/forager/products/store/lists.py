@@ -11,7 +11,7 @@ from typing import Any, LiteralString
 from psycopg.rows import dict_row
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.products.content import gtin_mark, quoted, sku_mark
 from forager.products.filters import Filters, Order, Place
 from forager.products.record import ListedProduct
@@ -158,10 +158,9 @@ async def _listed(
 
 async def count_products(connection: Connection, filters: Filters) -> int:
     conditions, values = filtered(filters)
-    value = await Values(connection).first(
+    return await Values(connection, int).one(
         f"SELECT count(*) FROM products p WHERE {conditions}", values
     )
-    return value or 0
 
 
 async def select_matching(
@@ -311,14 +310,13 @@ class IndexedProduct:
 
 async def select_sizes(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
     """The approximate size of each product that exists."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT id, pg_column_size(tsv) + coalesce(octet_length(description), 0) + 1000
           FROM products WHERE id = ANY(%s) ORDER BY id
         """,
         (list(ids),),
     )
-    return dict(await cursor.fetchall())
 
 
 async def select_indexed(connection: Connection, ids: Sequence[int]) -> list[IndexedProduct]:

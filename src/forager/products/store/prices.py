@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows
+from forager.db.rows import RowArrays, Rows, Tuples
 from forager.products.filters import Filters
 from forager.products.plausibility import Offer
 from forager.products.store.lists import filtered
@@ -274,7 +274,7 @@ async def select_recent_prices(
     connection: Connection, product_ids: Sequence[int], *, limit: int
 ) -> dict[int, list[Decimal]]:
     """The last prices of products in their current currency, oldest first."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT p.id, array_agg(h.price ORDER BY h.recorded_at, h.id)
           FROM products p
@@ -290,4 +290,3 @@ async def select_recent_prices(
         """,
         (limit, list(product_ids)),
     )
-    return dict(await cursor.fetchall())

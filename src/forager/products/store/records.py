@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.products.record import AttemptRecord, ExtractionRecord, ImageRecord, ProductRecord
 
 
@@ -48,8 +48,7 @@ async def select_product_id(connection: Connection, url_hash: bytes) -> int | No
 
 
 async def product_exists(connection: Connection, product_id: int) -> bool:
-    cursor = await connection.execute("SELECT FROM products WHERE id = %s", (product_id,))
-    return await cursor.fetchone() is not None
+    return await Tuples(connection).exists("SELECT FROM products WHERE id = %s", (product_id,))
 
 
 async def select_task_status(connection: Connection, url_hash: bytes) -> str | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.products.content import ProductContent
 from forager.products.plausibility import Offer
 
@@ -63,10 +63,9 @@ class KnownProduct:
 async def select_currencies(
     connection: Connection, domain_ids: Sequence[int]
 ) -> dict[int, str | None]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         "SELECT id, currency FROM domains WHERE id = ANY(%s)", (list(domain_ids),)
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 # the searched fields, the most important first

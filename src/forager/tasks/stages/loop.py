@@ -6,12 +6,12 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import UUID
 
+from forager.clock import wait_for_event
 from forager.db.database import Connection, Database
 from forager.db.outages import Outage, is_waiting_for_storage
 from forager.logs import get_logger
@@ -155,9 +155,7 @@ class StageLoop(ABC, Generic[Result]):
         until = min(self._next_look, self._next_claim_at())
         if self._done:
             until = min(until, self._oldest + self.batch_seconds)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._changed.wait()
+        await wait_for_event(self._changed, max(0.0, until - time.monotonic()))
         self._changed.clear()
 
     async def _abandon(self) -> None:
@@ -244,7 +242,10 @@ class StageLoop(ABC, Generic[Result]):
 
     async def _refuse(self, result: Result, cause: Cause) -> None:
         """Fail the one task whose result cannot be written."""
-        attempt = failed(replace(result.attempt, ref=None), cause, self._settings)
+        # without its status and page, whose effects may be what cannot be written
+        seen = result.attempt
+        attempt = Attempt(task=seen.task, final_url=seen.final_url, duration_ms=seen.duration_ms)
+        attempt = failed(attempt, cause, self._settings)
         async with self._database.transaction() as connection:
             kept = await lock_held(connection, self._who, [result.task])
             mine = [attempt] if kept else []

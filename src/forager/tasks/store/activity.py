@@ -12,7 +12,7 @@ from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.tasks.task import TasksNow
 
 
@@ -157,7 +157,7 @@ async def count_error_kinds(
     connection: Connection, *, minutes: int, most: int
 ) -> list[tuple[str, int]]:
     """Errors of the newest `most` by kind, the most frequent first."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT error_kind, count(*)::int
           FROM (
@@ -173,7 +173,6 @@ async def count_error_kinds(
         """,
         {"minutes": minutes, "most": most},
     )
-    return await cursor.fetchall()
 
 
 async def select_now(connection: Connection) -> TasksNow:
@@ -198,22 +197,20 @@ class DomainBacklog:
 
 
 async def count_by_status(connection: Connection) -> dict[str, int]:
-    cursor = await connection.execute("SELECT status, count(*) FROM crawl_tasks GROUP BY status")
-    return {row[0]: row[1] for row in await cursor.fetchall()}
+    return await Tuples(connection).as_dict(
+        "SELECT status, count(*) FROM crawl_tasks GROUP BY status"
+    )
 
 
 async def count_held(connection: Connection) -> tuple[str | None, int, int]:
     """The hold of all tasks, and the numbers of held domains and tasks."""
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[str | None, int, int]).one(
         """
         SELECT (SELECT hold FROM task_control),
                (SELECT count(*)::int FROM domains WHERE task_hold IS NOT NULL),
                (SELECT count(*)::int FROM crawl_tasks WHERE hold IS NOT NULL)
         """
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0], row[1], row[2]
 
 
 async def select_backlog(connection: Connection, limit: int) -> list[DomainBacklog]:
@@ -241,7 +238,6 @@ async def select_ticked_at(connection: Connection) -> datetime | None:
 
 
 async def count_by_worker(connection: Connection) -> dict[UUID, int]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         "SELECT worker_id, count(*) FROM crawl_tasks WHERE worker_id IS NOT NULL GROUP BY 1"
     )
-    return dict(await cursor.fetchall())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 
 # decay of the moving average per visit
 DECAY = 0.9
@@ -110,7 +110,7 @@ async def select_held_tasks(connection: Connection, domain_id: int, *, gone: boo
 
 async def select_last_messages(connection: Connection, task_ids: Sequence[int]) -> dict[int, str]:
     """Why the result of the last parsed page of tasks was not stored."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT t.id, last.error_message
           FROM unnest(%s::bigint[]) AS t (id)
@@ -125,7 +125,6 @@ async def select_last_messages(connection: Connection, task_ids: Sequence[int]) 
         """,
         (list(task_ids),),
     )
-    return dict(await cursor.fetchall())
 
 
 async def discard_held(connection: Connection, domain_id: int) -> None:

@@ -9,7 +9,7 @@ from typing import LiteralString
 from forager.archive.segment import ArchiveRef
 from forager.db.cursor import batches
 from forager.db.database import Connection, Database
-from forager.db.rows import Rows
+from forager.db.rows import Made, Rows
 
 BATCH = 200
 _NEWEST = 2**63 - 1
@@ -82,7 +82,7 @@ async def _select(
 
 async def select_page(connection: Connection, url_hash: bytes) -> ArchiveRef | None:
     """The location of the newest page of the task for a URL."""
-    cursor = await connection.execute(
+    return await Made(connection, ArchiveRef).first(
         """
         SELECT segment, segment_offset, segment_length
           FROM crawl_tasks
@@ -90,13 +90,11 @@ async def select_page(connection: Connection, url_hash: bytes) -> ArchiveRef | N
         """,
         (url_hash,),
     )
-    row = await cursor.fetchone()
-    return None if row is None else ArchiveRef(*row)
 
 
 async def select_visit(connection: Connection, task_id: int, *, number: int) -> ArchiveRef | None:
     """The location of the response of the n-th newest visit that has one."""
-    cursor = await connection.execute(
+    return await Made(connection, ArchiveRef).first(
         """
         SELECT segment, segment_offset, segment_length
           FROM task_attempts
@@ -106,5 +104,3 @@ async def select_visit(connection: Connection, task_id: int, *, number: int) -> 
         """,
         (task_id, number - 1),
     )
-    row = await cursor.fetchone()
-    return None if row is None else ArchiveRef(*row)

@@ -18,7 +18,7 @@ async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]
 
     They are due before all other tasks of the same domain and priority.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[int, int]).one(
         f"""
         WITH wanted AS MATERIALIZED (
             SELECT id, domain_id, priority
@@ -61,8 +61,6 @@ async def recrawl(connection: Connection, ids: Sequence[int]) -> tuple[int, int]
         """,
         {"ids": list(ids)},
     )
-    row = await cursor.fetchone()
-    return (0, 0) if row is None else (row[0], row[1])
 
 
 async def set_terms(
@@ -199,8 +197,7 @@ async def withdraw(
           FROM crawl_tasks t
          WHERE t.id IN ({tasks}) AND {WITHDRAW.allowed} AND (t.status = 'queued' OR %(running)s)
     """
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         f"{withdrawal(WITHDRAW, selected)} SELECT count(*)::int FROM moved",
         {"running": hold == Hold.STOPPED, "ids": ids, "domain_id": domain_id, "reason": None},
     )
-    return count

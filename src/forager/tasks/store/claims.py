@@ -226,10 +226,9 @@ async def claim_queued(
 
 async def exists_renderer(connection: Connection, *, stale_after: float) -> bool:
     """Whether a worker that renders has a current heartbeat."""
-    value = await Values(connection).first(
+    return await Values(connection, bool).one(
         f"SELECT {RENDERER_IS_THERE}", {"stale_after": stale_after}
     )
-    return bool(value)
 
 
 async def claim_downloaded(

@@ -119,23 +119,20 @@ async def select_groups(connection: Connection, wanted: Wanted, *, limit: int) -
 
 
 async def select_open_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
-    return set(
-        await Values(connection).all(
-            "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
-        )
+    return await Values(connection).as_set(
+        "SELECT id FROM dead_letters WHERE id = ANY(%s) AND resolved_at IS NULL", (list(ids),)
     )
 
 
 async def count_letters(connection: Connection, wanted: Wanted) -> int:
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         f"SELECT count(*) FROM dead_letters l WHERE {MATCHES}", wanted
     )
-    return count
 
 
 async def resolve(connection: Connection, wanted: Wanted, *, resolution: str, limit: int) -> int:
     """Resolve some letters; `retried`: their tasks are retried now."""
-    count: int = await Values(connection).one(
+    return await Values(connection, int).one(
         f"""
         WITH chosen AS (
             SELECT l.id, l.task_id
@@ -161,4 +158,3 @@ async def resolve(connection: Connection, wanted: Wanted, *, resolution: str, li
         """,
         {**wanted, "resolution": resolution, "limit": limit},
     )
-    return count

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows
+from forager.db.rows import RowArrays, Rows, Tuples
 from forager.tasks.causes import Cause
 from forager.tasks.stages.attempt import Attempt, Stage
 
@@ -138,7 +138,7 @@ async def count_over_time(
     connection: Connection, wanted: Wanted, *, seconds: float, parts: int
 ) -> list[tuple[int, int]]:
     """Errors of the last `seconds` in equal parts of that time: (index, errors)."""
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         f"""
         SELECT least(%(parts)s - 1, floor(extract(epoch FROM
                    e.occurred_at - (now() - %(seconds)s * interval '1 second'))
@@ -150,7 +150,6 @@ async def count_over_time(
         """,
         {**wanted, "seconds": seconds, "parts": parts},
     )
-    return await cursor.fetchall()
 
 
 async def select_errors(

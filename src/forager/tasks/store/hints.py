@@ -63,7 +63,7 @@ async def select_queued(
     renders: bool = False,
 ) -> set[int]:
     """Tasks that still wait to be downloaded, and that such a worker may download."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         f"""
         SELECT t.id
           FROM crawl_tasks t JOIN domains d ON d.id = t.domain_id
@@ -78,7 +78,6 @@ async def select_queued(
             "renders": renders,
         },
     )
-    return set(found)
 
 
 async def touch(connection: Connection, task_ids: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 from psycopg.rows import kwargs_row
 
 from forager.db.database import Connection
-from forager.db.rows import Rows, Values
+from forager.db.rows import Rows, Tuples, Values
 from forager.fetch.budgets.store import SLOW_NOW
 from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.selection import Selection
@@ -147,16 +147,15 @@ async def select_task(
 
 
 async def select_known_ids(connection: Connection, ids: Sequence[int]) -> set[int]:
-    return set(
-        await Values(connection).all("SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),))
+    return await Values(connection).as_set(
+        "SELECT id FROM crawl_tasks WHERE id = ANY(%s)", (list(ids),)
     )
 
 
 async def select_ids_by_hash(connection: Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         "SELECT url_hash, id FROM crawl_tasks WHERE url_hash = ANY(%s)", (list(hashes),)
     )
-    return {bytes(row[0]): row[1] for row in await cursor.fetchall()}
 
 
 async def select_surroundings(

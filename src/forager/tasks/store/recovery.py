@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
 from uuid import UUID
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Tuples, Values
+from forager.db.retention import OldRows
+from forager.db.rows import RowArrays, Rows, Values
 from forager.tasks.stages.attempt import HeldTask
 from forager.tasks.store.claims import COLUMNS
 
@@ -87,46 +87,19 @@ async def lock_orphans(
 
 async def select_holding(connection: Connection, worker_ids: Sequence[UUID]) -> set[UUID]:
     """The workers that hold tasks."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         """
         SELECT id FROM unnest(%s::uuid[]) AS w (id)
          WHERE EXISTS (SELECT FROM crawl_tasks t WHERE t.worker_id = w.id)
         """,
         (list(worker_ids),),
     )
-    return set(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Ageing:
-    """A table, and the column with the age of a row; rows without a time are kept."""
-
-    table: LiteralString
-    time: LiteralString
-
-
-AGEING = (
-    Ageing("task_attempts", "finished_at"),
-    Ageing("error_logs", "occurred_at"),
-    Ageing("extractions", "created_at"),
+OLD_ROWS = (
+    OldRows.by_time("task_attempts", "finished_at"),
+    OldRows.by_time("error_logs", "occurred_at"),
+    OldRows.by_time("extractions", "created_at"),
     # open letters are kept until they are resolved
-    Ageing("dead_letters", "resolved_at"),
+    OldRows.by_time("dead_letters", "resolved_at"),
 )
-
-
-async def delete_old(connection: Connection, *, ageing: Ageing, days: float, limit: int) -> int:
-    """Delete the oldest rows past an age; returns how many."""
-    table, time = ageing.table, ageing.time
-    return await Tuples(connection).affected(
-        f"""
-        DELETE FROM {table}
-         WHERE id IN (
-            SELECT id
-              FROM {table}
-             WHERE {time} < now() - make_interval(secs => %s * 86400)
-             ORDER BY {time}
-             LIMIT %s
-         )
-        """,
-        (days, limit),
-    )

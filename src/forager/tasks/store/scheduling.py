@@ -18,8 +18,7 @@ _LEADER = 0x666F_7261_7461_736B
 
 async def lead(connection: Connection) -> bool:
     """Whether this transaction is the only one that queues; the lock ends with it."""
-    value = await Values(connection).first("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
-    return bool(value)
+    return await Values(connection, bool).one("SELECT pg_try_advisory_xact_lock(%s)", (_LEADER,))
 
 
 async def walk_indexes(connection: Connection) -> None:
@@ -222,7 +221,7 @@ async def note_tick(connection: Connection) -> None:
 
 async def count_proxies(connection: Connection, *, stale_after: float) -> dict[str | None, int]:
     """Active proxies by region, without those that no worker can use."""
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         """
         SELECT p.region, count(*)::int
           FROM proxies p
@@ -237,7 +236,6 @@ async def count_proxies(connection: Connection, *, stale_after: float) -> dict[s
         """,
         (stale_after,),
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 async def select_delaying_robots(
@@ -247,7 +245,7 @@ async def select_delaying_robots(
 
     Files without a delay are returned empty.
     """
-    cursor = await connection.execute(
+    return await Tuples(connection).all(
         """
         SELECT origin,
                CASE
@@ -261,4 +259,3 @@ async def select_delaying_robots(
         """,
         {"within": within},
     )
-    return [(row[0], row[1]) for row in await cursor.fetchall()]

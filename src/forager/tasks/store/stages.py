@@ -10,7 +10,7 @@ from uuid import UUID
 
 from forager.archive.segment import ArchiveRef, ref_columns
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.tasks.lifecycle import COMPLETE, RELEASE, STORE_PAGE, WITHDRAW, TaskMove
 from forager.tasks.stages.attempt import Attempt, HeldTask, StageOfWorker
 from forager.tasks.task import CHANNEL, TaskSchedule
@@ -28,7 +28,7 @@ async def lock_held(
     connection: Connection, who: StageOfWorker, tasks: Sequence[HeldTask]
 ) -> set[int]:
     """The fence: lock the tasks that this worker still holds, and return their ids."""
-    found = await Values(connection).all(
+    return await Values(connection).as_set(
         f"""
         SELECT t.id
           FROM crawl_tasks t
@@ -40,7 +40,6 @@ async def lock_held(
         """,
         {**_HELD.values(tasks), "worker_id": who.worker_id, "status": who.stage.status},
     )
-    return set(found)
 
 
 async def mark_downloaded(
@@ -175,10 +174,9 @@ async def insert_attempts(
 
 
 async def select_held(connection: Connection, worker_id: UUID) -> dict[int, int]:
-    cursor = await connection.execute(
+    return await Tuples(connection).as_dict(
         "SELECT id, lease FROM crawl_tasks WHERE worker_id = %s", (worker_id,)
     )
-    return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
 def withdrawal(move: TaskMove, tasks: LiteralString) -> str:

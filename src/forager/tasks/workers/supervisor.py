@@ -7,6 +7,7 @@ import contextlib
 import time
 from uuid import UUID
 
+from forager.clock import wait_for_event
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.db.outages import TROUBLE, Outage
@@ -87,7 +88,7 @@ class TaskSupervisor:
                 seconds=self._delay,
             )
             await self._recover(worker)
-        await self._wait(self._delay)
+        await wait_for_event(self._stopping, self._delay)
         self._delay = min(LONGEST_DELAY, 2 * self._delay)
 
     def _start(self) -> WorkerProcess | None:
@@ -100,9 +101,9 @@ class TaskSupervisor:
 
     async def _end(self, worker: WorkerProcess) -> None:
         worker.ask_to_stop(StopCause.SHUTDOWN)
-        await _first_of(worker.exited, timeout=self._settings.shutdown_grace)
+        await wait_for_event(worker.exited, self._settings.shutdown_grace)
         worker.kill()
-        await _first_of(worker.exited, timeout=KILL_LIMIT)
+        await wait_for_event(worker.exited, KILL_LIMIT)
         if worker.exit_code != 0 and worker.exited.is_set():
             # it was killed: others need not wait until its heartbeat is stale
             with contextlib.suppress(*TROUBLE):
@@ -121,16 +122,13 @@ class TaskSupervisor:
                 return
             with revival:
                 await self._database.revive()
-            await self._wait(RECOVERY_INTERVAL)
-
-    async def _wait(self, seconds: float) -> None:
-        await _first_of(self._stopping, timeout=seconds)
+            await wait_for_event(self._stopping, RECOVERY_INTERVAL)
 
 
-async def _first_of(*events: asyncio.Event, timeout: float | None = None) -> None:
+async def _first_of(*events: asyncio.Event) -> None:
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()

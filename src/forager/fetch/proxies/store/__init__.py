@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 from forager.db.database import Connection
-from forager.db.rows import RowArrays, Rows, Values
+from forager.db.rows import RowArrays, Rows, Tuples, Values
 from forager.fetch.proxies.record import ProxyRecord, SealedProxy, Tally
 
 _SEALED: LiteralString = """
@@ -91,7 +91,7 @@ async def upsert_proxy(
     allow_private: bool,
 ) -> tuple[int, bool]:
     """The id, and whether the proxy is new; a known one gets the new password and a probe."""
-    cursor = await connection.execute(
+    return await Tuples(connection, tuple[int, bool]).one(
         """
         INSERT INTO proxies AS p (proxy_protocol, proxy_url, proxy_port, proxy_username,
                                   proxy_password, allow_private)
@@ -106,9 +106,6 @@ async def upsert_proxy(
         """,
         (scheme, host, port, username, password, allow_private),
     )
-    row = await cursor.fetchone()
-    assert row is not None
-    return row[0], row[1]
 
 
 async def pick(
@@ -214,7 +211,7 @@ async def claim_probes(
 
 async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
     """Enable a failing proxy again, unless it was disabled by hand meanwhile."""
-    cursor = await connection.execute(
+    return await Tuples(connection).changed(
         """
         UPDATE proxies
            SET is_active = true, disabled_reason = NULL, consecutive_failures = 0,
@@ -223,7 +220,6 @@ async def recover_proxy(connection: Connection, proxy_id: int) -> bool:
         """,
         (proxy_id,),
     )
-    return cursor.rowcount == 1
 
 
 async def note_failed_probe(connection: Connection, proxy_id: int, reason: str) -> None:
@@ -293,7 +289,6 @@ async def select_ids(connection: Connection) -> list[int]:
 
 
 async def any_private(connection: Connection) -> bool:
-    value: bool = await Values(connection).one(
+    return await Values(connection, bool).one(
         "SELECT EXISTS (SELECT FROM proxies WHERE allow_private)"
     )
-    return value

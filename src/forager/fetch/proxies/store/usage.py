@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import LiteralString
 
 from forager.db.database import Connection
+from forager.db.retention import OldRows
 from forager.db.rows import RowArrays, Rows, Values
 from forager.extract.hosts import parent_domains
 from forager.fetch.proxies.record import cost_of, shown_address
@@ -120,8 +121,7 @@ async def add_usage(
 
 
 async def select_today(connection: Connection) -> date:
-    today: date = await Values(connection).one("SELECT (now() AT TIME ZONE 'UTC')::date")
-    return today
+    return await Values(connection, date).one("SELECT (now() AT TIME ZONE 'UTC')::date")
 
 
 async def select_usage(
@@ -160,16 +160,8 @@ async def select_usage_sums(
     )
 
 
-async def delete_old_usage(connection: Connection, *, days: float, limit: int) -> int:
-    cursor = await connection.execute(
-        """
-        DELETE FROM proxy_usage
-         WHERE id IN (
-            SELECT id FROM proxy_usage
-             WHERE day < (now() AT TIME ZONE 'UTC')::date - %s::float8::int
-             ORDER BY day LIMIT %s
-         )
-        """,
-        (days, limit),
-    )
-    return cursor.rowcount
+OLD_USAGE = OldRows(
+    "proxy_usage",
+    "t.day < (now() AT TIME ZONE 'UTC')::date - %(days)s::float8::int",
+    "t.day",
+)

@@ -1,0 +1,295 @@
+"""Paragraphs, and definitions: the terms of lists and other signatures that begin parts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from forager.extract.content.boilerplate import is_boilerplate_phrase, is_copyright
+from forager.extract.markdown.blocks import Blocks, Part
+from forager.extract.markdown.escape import code_span, code_text, escape_text, fence
+from forager.extract.markdown.headings import HeadingText, read_heading
+from forager.extract.markdown.phrasing import Links, Phrasing
+from forager.extract.markdown.tags import Tag
+from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import collapse
+
+MAX_HEADING_LENGTH = 1_000
+MAX_MARKDOWN_HEADING = 4_000
+
+
+class Definitions(Phrasing):
+    """Collects paragraphs and definitions; a converter adds all other blocks."""
+
+    def __init__(
+        self, tokens: Tokens, links: Links, *, cell: bool = False, phrases: bool = True
+    ) -> None:
+        super().__init__(tokens, links)
+        self.blocks = Blocks()
+        self.truncated: dict[str, None] = {}
+        self.removed: list[int] = []  # elements that are not content
+        self.dropped = 0  # characters of blocks that were left out as boilerplate phrases
+        self._cell = cell
+        self._phrases = phrases
+        self._lists: list[int | None] = []  # the next number of ordered lists
+        self._languages: list[tuple[int, str]] = []  # end of the wrapper, language of its code
+        self._terms: list[_Terms] = []  # the lists of definitions that are open
+        self._declared: dict[int, _Declared] = {}  # other definitions, by the element around them
+
+    @property
+    def all_truncated(self) -> list[str]:
+        """Descriptions of everything that was cut short."""
+        dropped = self._links.dropped
+        cut = [f"links: {dropped} beyond the limit are plain text"] if dropped else []
+        return [*self.truncated, *cut]
+
+    def _flush(self) -> None:
+        """End the paragraph, if there is one."""
+        if not self._parts:
+            return
+        if self._in_heading:
+            self._parts.append(" ")
+            return
+        lines = self._take_lines()
+        if len(lines) == 1 and not self._cell and self._is_boilerplate(lines[0]):
+            self.dropped += len(lines[0])
+            return
+        if lines and (len(lines) > 1 or lines[0].strip(_SEPARATORS)):
+            self.blocks.add("  \n".join(lines))
+
+    def _is_boilerplate(self, line: str) -> bool:
+        if not self._phrases:
+            return False
+        is_name = bool(self.blocks.containers) or line.startswith("**")
+        if not is_boilerplate_phrase(line, one_word=not is_name):
+            return False
+        part = self.blocks.part  # a section about copyright begins with it
+        return not (part.level and not part.blocks and is_copyright(line))
+
+    def term_list(self, index: int, tag: Tag) -> int:
+        self._flush()
+        blocks = self.blocks
+        terms = _Terms(blocks.part, blocks.level, tag.attributes.get("class", ""))
+        self._terms.append(terms)
+        self._ends[self._tokens.closing[index]] = self._close_terms
+        return index + 1
+
+    def _close_terms(self) -> None:
+        self._flush()
+        terms = self._terms.pop()
+        if terms.defined:
+            self.blocks.resume(terms.part)
+
+    def term(self, index: int, tag: Tag) -> int:
+        self._flush()
+        end = self._tokens.closing[index]
+        terms = self._terms[-1] if self._terms else None
+        may_define = terms is not None and (
+            terms.defined
+            or bool(tag.attributes.get("id"))
+            or may_be_definition(self._tokens, index)
+        )
+        if terms and may_define and not self._cell and not self.blocks.in_quote:
+            heading = read_heading(self._tokens, index, end)
+            after = terms.defined
+            if is_definition(self._tokens, index, heading, terms.classes, after_another=after):
+                return self._define(index, tag, heading, terms)
+        if "sig" not in tag.attributes.get("class", "").split():
+            return self._open_title(index)
+        if text := self._kept(index, end):  # another signature of the same definition
+            self.blocks.add(code_span(text))
+        return end + 1
+
+    def _define(self, index: int, tag: Tag, heading: HeadingText, terms: _Terms) -> int:
+        terms.defined = True
+        anchor = tag.attributes.get("id") or heading.anchor or self._anchor
+        anchor = anchor or wrapper_id(self._tokens, index)
+        self._anchor = None
+        end = self._tokens.closing[index]
+        code = self._long_code(index, heading)
+        markdown = signature(self._tokens, index, end, heading.text)
+        self._end_heading(Part(min(6, terms.level + 1), heading.text, markdown, anchor))
+        if code:
+            self.blocks.add(fence(code, ""))
+        return end + 1
+
+    def _long_code(self, index: int, heading: HeadingText) -> str:
+        """The code of a term that is too long for a heading, which gets its first line."""
+        if len(heading.text) <= MAX_TERM or self._tokens.tags[index + 1].name != "pre":
+            return ""
+        code = code_text(self._tokens, index + 1, self._tokens.closing[index + 1])
+        heading.text = collapse(code.lstrip().partition("\n")[0])[:MAX_TERM]
+        return code
+
+    def _declare(self, index: int, tag: Tag) -> int:
+        """Begin the section of a definition that is no term of a list; 0 without an anchor."""
+        tokens, blocks = self._tokens, self.blocks
+        end = tokens.closing[index]
+        if self._cell or blocks.in_quote or self._in_heading:
+            return 0
+        heading = read_heading(tokens, index, end)
+        if not 0 < len(heading.text) <= MAX_HEADING_LENGTH:
+            return 0
+        anchor, whole = self._place_of(index, tag, heading)
+        known = self._declared.get(whole)
+        if known is not None and anchor in (None, known.anchor):
+            blocks.add(code_span(heading.text))  # another signature of the same definition
+            return end + 1
+        if anchor is None:
+            return 0
+        if known is None:
+            known = self._declared[whole] = _Declared(blocks.part, blocks.level)
+            self._resume_after(whole, known.part)
+        known.anchor, self._anchor = anchor, None
+        level = min(6, known.level + 1)
+        self._end_heading(Part(level, heading.text, code_span(heading.text), anchor))
+        return end + 1
+
+    def _place_of(self, index: int, tag: Tag, heading: HeadingText) -> tuple[str | None, int]:
+        """The anchor of a signature, and the element that holds the definition."""
+        whole = parent_of(self._tokens, index)
+        if anchor := tag.attributes.get("id") or heading.inner:
+            return anchor, whole
+        if around := id_around(self._tokens, index):
+            return around
+        if whole not in self._declared:
+            whole = parent_of(self._tokens, whole)
+        return heading.permalink, whole
+
+    def _resume_after(self, index: int, part: Part) -> None:
+        """Continue a part when an element has ended."""
+        end = self._tokens.closing[index]
+        close = self._ends.get(end)
+
+        def resume() -> None:
+            self._flush()
+            if close:
+                close()
+            self.blocks.resume(part)
+
+        self._ends[end] = resume
+
+    def _open_title(self, index: int) -> int:
+        end = self._tokens.closing[index]
+        following = self._open_inline(index, "**")
+        if following > end:  # nothing but text
+            self._flush()
+            return following
+        close = self._ends.get(end)
+
+        def close_title() -> None:
+            if close:
+                close()
+            self._flush()
+
+        self._ends[end] = close_title
+        return following
+
+    def _end_heading(self, part: Part) -> None:
+        part.heading = part.heading or part.markdown_heading
+        if len(part.heading) > MAX_HEADING_LENGTH:
+            self.truncated["heading: longer than its limit"] = None
+            part.heading = part.heading[:MAX_HEADING_LENGTH]
+        if len(part.markdown_heading) > MAX_MARKDOWN_HEADING:
+            part.markdown_heading = escape_text(part.heading)
+        if not part.heading:
+            self._anchor = part.anchor
+        elif self._cell:
+            self.blocks.add(f"**{part.markdown_heading}**")
+        elif self.blocks.in_quote:
+            self.blocks.add(f"{'#' * part.level} {part.markdown_heading}")
+        else:
+            self.blocks.begin_part(part)
+
+
+@dataclass(slots=True)
+class _Terms:
+    """An open list of terms."""
+
+    part: Part  # the part around it
+    level: int
+    classes: str
+    defined: bool = False  # it has definitions, each of which is a part
+
+
+@dataclass(slots=True)
+class _Declared:
+    """Definitions in one element."""
+
+    part: Part  # the part around them
+    level: int
+    anchor: str | None = None  # of the last one
+
+
+_SEPARATORS = ",; "  # what is left of a list whose links were left out
+_NEAR = 8  # tags before a signature among which the element around it begins
+MAX_TERM = 300  # characters; a longer entry is a paragraph, unless it is a signature
+_OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
+# footnotes have anchors too
+_NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
+_LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
+_CODE = frozenset({"code", "tt", "kbd", "samp", "var", "pre"})
+
+
+def may_be_definition(tokens: Tokens, start: int) -> bool:
+    """Whether a term without an id is worth reading: it holds an anchor, or begins as an option."""
+    end = tokens.closing[start]
+    if wrapper_id(tokens, start):
+        return True
+    for tag in tokens.tags[start + 1 : end]:
+        names = tag.attributes
+        if names and ("id" in names or "name" in names or names.get("href", "")[:1] == "#"):
+            return True
+    text = "".join(tokens.texts[start + 1 : end + 1]).lstrip()
+    return text[:1] == "-" or not text[:1].isascii()
+
+
+def wrapper_id(tokens: Tokens, start: int) -> str | None:
+    """The id of the `div` that groups a term with its descriptions."""
+    before = tokens.tags[start - 1]
+    return before.attributes.get("id") if before.name == "div" else None
+
+
+def is_definition(
+    tokens: Tokens, start: int, heading: HeadingText, list_classes: str, *, after_another: bool
+) -> bool:
+    """Whether a term is a definition to link to and to search for: by an anchor, or as an option.
+
+    In a list with such a term, the following terms are definitions too, or they would belong to it.
+    """
+    text, tag = heading.text, tokens.tags[start]
+    if not _LETTER.search(text) or _NOTES.search(list_classes.lower()):
+        return False
+    anchored = bool(tag.attributes.get("id") or heading.anchor or wrapper_id(tokens, start))
+    if is_signature(tag) or (anchored and tokens.tags[start + 1].name == "pre"):
+        return anchored
+    if len(text) > MAX_TERM:
+        return False
+    return anchored or after_another or _OPTION.match(text) is not None
+
+
+def is_signature(tag: Tag) -> bool:
+    return "sig" in tag.attributes.get("class", "").split()
+
+
+def signature(tokens: Tokens, start: int, end: int, text: str) -> str:
+    """The term as the markdown of a heading: code where the page says that it is code."""
+    is_code = is_signature(tokens.tags[start]) or any(
+        tag.name in _CODE for tag in tokens.tags[start + 1 : min(end, start + 4)]
+    )
+    return code_span(text) if is_code or _OPTION.match(text) else escape_text(text)
+
+
+def id_around(tokens: Tokens, start: int) -> tuple[str, int] | None:
+    """The id of the nearest element that begins with this one, and its index."""
+    for at in range(start - 1, max(-1, start - 1 - _NEAR), -1):
+        if tokens.texts[at + 1].strip():
+            return None
+        if tokens.closing[at] > start and (found := tokens.tags[at].attributes.get("id")):
+            return found, at
+    return None
+
+
+def parent_of(tokens: Tokens, start: int) -> int:
+    """The index of the element around another one."""
+    return next((at for at in range(start - 1, -1, -1) if tokens.closing[at] > start), 0)
