@@ -9,7 +9,7 @@ from market.shops import Fault
 from market.simulation import DAY, SCHEDULE, check_market, open_market
 from tasks.working import Tasks
 
-# a product whose page is gone for good, in a shop that is well
+# a product whose page is permanently gone, in a healthy shop
 GONE = (10, "p1")
 
 

@@ -119,7 +119,7 @@ def write(data: bytes) -> None:
 
 
 def reader_has_left() -> bool:
-    """Whether standard output is a pipe that nobody reads any more."""
+    """Whether standard output is a pipe whose reader has closed it."""
     stdout = select.poll()
     stdout.register(sys.stdout.fileno(), 0)
     return bool(stdout.poll(0))

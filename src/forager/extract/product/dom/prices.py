@@ -72,7 +72,7 @@ _OTHER_WORDS = re.compile(
     r"|approx(?:imately|\.)?)\W{0,8}(?:von|de|di|of|a|:)?\W{0,3}$",
     re.IGNORECASE,
 )
-# the same in an element of its own
+# the same in a separate element
 _OTHER_LABEL = re.compile(r"\W*(?:you save|sie sparen|approx(?:imately|\.)?)\W*", re.IGNORECASE)
 # after the amount: a price for a month, a share, a kilo or a number of instalments
 _PER = re.compile(
