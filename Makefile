@@ -18,7 +18,7 @@ JOBS   ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 2)")
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
-setup: $(READY) ## Install everything into .venv (the other commands do it by themselves)
+setup: $(READY) ## Install everything into .venv (other commands do this automatically)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Forager needs Python 3.11 or newer; this is %s. Try: make PYTHON=python3.12 ..." % sys.version.split()[0])'
@@ -45,7 +45,7 @@ docs: $(DOCS)/.ready ## Build the documentation site into build/site and check i
 	@$(PYTHON) scripts/site.py
 	@$(DOCS)/bin/zensical build --strict --clean --config-file build/zensical.toml
 
-services: $(READY) ## Obtain the servers of the next command (the first time takes a quarter of an hour)
+services: $(READY) ## Install the servers for test-services (15 minutes the first time)
 	@$(BIN)/python -c 'import chdb, kubernetes_validate' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'chdb>=4,<5' 'kubernetes-validate>=1.34' uv
 	@scripts/services build
 
@@ -59,7 +59,7 @@ dist: $(READY) ## Build the wheel and the sdist of the last commit into dist/, a
 test-packages: dist ## Install the packages on clean machines: Python 3.11 to 3.14, every extra (needs root, podman)
 	@$(BIN)/pytest tests/packages $(ARGS)
 
-test-upgrade: $(READY) ## Upgrade the database under a running worker of each earlier version (needs uv, git history)
+test-upgrade: $(READY) ## Upgrade the database while a worker of each earlier version runs (needs uv, git history)
 	@$(BIN)/pytest tests/db/old_worker.py $(ARGS)
 
 test-containers: $(READY) ## Build the image and run compose.yaml with podman: core and full profile (needs root)
@@ -72,13 +72,13 @@ check: $(READY) ## Format, lint, types, package boundaries
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-screenshots: $(READY) ## Take every page of the dashboard into build/screenshots (needs Chromium)
+screenshots: $(READY) ## Take screenshots of all dashboard pages into build/screenshots (needs Chromium)
 	@PYTHONPATH=tests $(BIN)/python -m tests.screenshots
 
-bench: $(READY) ## Measure everything (about 35 minutes; PARTS=queue,crawl for some, QUICK=1 to try it)
+bench: $(READY) ## Run all benchmarks (about 35 minutes; PARTS=queue,crawl for some, QUICK=1 for a short run)
 	@$(BIN)/python -m benchmarks.bench --parts "$(PARTS)" $(if $(QUICK),--quick)
 
-fuzz: $(READY) ## Look for input that breaks a promise (TARGET=name, MINUTES=1; by default each target)
+fuzz: $(READY) ## Fuzz every target for one minute (TARGET=name, MINUTES=5)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris==3.0.0'
 	@for target in $(or $(TARGET),$$(PYTHONPATH=tests $(BIN)/python -c 'from fuzz.targets import PLACES; print(*PLACES)')); do \
 		echo "$$target ..." >&2; \
@@ -88,40 +88,40 @@ fuzz: $(READY) ## Look for input that breaks a promise (TARGET=name, MINUTES=1; 
 bench-queue: $(READY) ## Measure the queue (a few minutes)
 	@$(BIN)/python -m benchmarks.bench_queue
 
-bench-crawl: $(READY) ## Measure crawls beside Scrapy, Crawlee, Colly, spider and the in-memory limit
+bench-crawl: $(READY) ## Compare crawls with Scrapy, Crawlee, Colly, spider and the in-memory limit
 	@$(BIN)/python -m benchmarks.bench_crawl
 
-bench-render: $(READY) ## Measure rendered pages beside Crawlee's PlaywrightCrawler (needs npm, Chromium)
+bench-render: $(READY) ## Compare rendering with Crawlee's PlaywrightCrawler (needs npm, Chromium)
 	@$(BIN)/python -m benchmarks.bench_render
 
 bench-search: $(READY) ## Measure search over a million sections (several minutes)
 	@$(BIN)/python -m benchmarks.bench_search
 
-bench-index: $(READY) ## Measure a search engine beside PostgreSQL (starts OpenSearch; several minutes)
+bench-index: $(READY) ## Compare search with OpenSearch and with PostgreSQL (starts OpenSearch; several minutes)
 	@eval "$$(scripts/services start opensearch)" && $(BIN)/python -m benchmarks.bench_index; code=$$?; \
 		scripts/services stop opensearch; exit $$code
 
 bench-scheduler: $(READY) ## Measure a tick of the scheduler over a million tasks
 	@$(BIN)/python -m benchmarks.bench_scheduler
 
-bench-products: $(READY) ## Measure how fast products are written and found
+bench-products: $(READY) ## Measure writing and searching products
 	@$(BIN)/python -m benchmarks.bench_products
 
 bench-api: $(READY) ## Measure the API and the dashboard over a large database (several minutes)
 	@$(BIN)/python -m benchmarks.bench_api
 
-bench-dispatch: $(READY) ## Measure how tasks reach workers: Celery beside PostgreSQL (starts RabbitMQ; a few minutes)
+bench-dispatch: $(READY) ## Compare task dispatch by Celery and by PostgreSQL (starts RabbitMQ; a few minutes)
 	@eval "$$(scripts/services start rabbitmq)" && $(BIN)/python -m benchmarks.bench_dispatch; code=$$?; \
 		scripts/services stop rabbitmq; exit $$code
 
-bench-growth: $(READY) ## Measure what a crawl of millions costs: memory, and the price of a commit
+bench-growth: $(READY) ## Measure memory and commit times of crawls with millions of URLs
 	@$(BIN)/python -m benchmarks.bench_memory
 	@$(BIN)/python -m benchmarks.bench_commit
 
-bench-startup: $(READY) ## Measure how soon a command answers, and a crawl sends its first request
+bench-startup: $(READY) ## Measure the start-up time of commands and crawls
 	@$(BIN)/python -m benchmarks.bench_startup $(ARGS)
 
-bench-hosts: $(READY) ## Measure how one worker visits 5,000 hosts at one request per second each
+bench-hosts: $(READY) ## Measure one worker on 5,000 hosts, at one request per second each
 	@$(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
 bench-million: $(READY) ## Crawl, pause, refresh and delete a site of a million pages (over an hour, 35 GB)
@@ -130,10 +130,10 @@ bench-million: $(READY) ## Crawl, pause, refresh and delete a site of a million 
 bench-compare: $(READY) ## Run quick benchmarks of two checkouts in turn (OTHER=folder PARTS=queue,commit ROUNDS=5)
 	@$(BIN)/python -m benchmarks.compare $(OTHER) $(if $(PARTS),--parts $(PARTS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch in the middle of 10,000 tasks (TASKS=500)
+chaos-services: services ## Kill workers, RabbitMQ, MinIO and OpenSearch while 10,000 tasks run (TASKS=500)
 	@FORAGER_TEST_CHAOS_TASKS=$(or $(TASKS),10000) $(BIN)/pytest tests/services/test_dispatch_chaos.py $(ARGS)
 
-chaos: $(READY) ## Break everything for a while and check every promise (MINUTES=2 SEED=7)
+chaos: $(READY) ## Inject faults and check every promise (MINUTES=2 SEED=7)
 	@$(BIN)/python -m chaos $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 	@PYTHONPATH=tests $(BIN)/python -m market $(if $(SEED),--seed $(SEED))
 
@@ -154,7 +154,7 @@ format: $(READY) ## Format the code and apply automatic lint fixes
 reference: $(READY) ## Regenerate docs/reference from commands, settings and tables
 	@PYTHONPATH=tests $(BIN)/python -m tests.reference
 
-schema-dump: $(READY) ## Write the schema that the migrations make to tests/db/schema.txt
+schema-dump: $(READY) ## Write the schema of the migrations to tests/db/schema.txt
 	@PYTHONPATH=tests/db $(BIN)/python -m schema_dump
 
 VERSIONS := src/forager/db/migrations/versions
@@ -170,5 +170,5 @@ lock: ## Update requirements.lock and docs/requirements.lock from pyproject.toml
 		--no-header --no-annotate --python-version 3.11 --group docs --output-file docs/requirements.lock
 	@rm -rf $(VENV)-lock
 
-clean: ## Remove what the commands above made (no crawled data)
+clean: ## Remove all files created by these commands, except crawled data
 	@rm -rf $(VENV) $(DOCS) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,1 +1,1 @@
-"""Measurements, to be repeated by anybody: each script prints what it measured, and on what."""
+"""Repeatable benchmarks: each script prints its results and the machine they were measured on."""

@@ -1,4 +1,4 @@
-"""What learning would gain in product extraction.
+"""Measure what machine learning would gain in product extraction.
 
     python -m benchmarks.ablate_products CORPORA/products
 
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
+from benchmarks.marked_products import MarkedPage, is_right, load_pages, tuned_shops
 from forager.extract.product.extract import find_facts
 from forager.extract.product.merge import Claim, claims_for, merge
 from forager.extract.product.page import ProductPage, open_page
@@ -40,7 +40,7 @@ _PULL = 1.0
 
 @dataclass(frozen=True)
 class Sample:
-    """A marked page and everything that is claimed about it."""
+    """An annotated page, with all candidate values of its fields."""
 
     marked: MarkedPage
     page: ProductPage

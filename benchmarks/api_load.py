@@ -1,4 +1,4 @@
-"""A database as a busy installation has it after a year: jobs, pages, products, their traces."""
+"""Fill a database like that of a busy installation after a year: jobs, pages, products, history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Every other table has its size from these."""
+    """The sizes of all other tables follow from these."""
 
     jobs: int = 100_000
     pages: int = 1_000_000
@@ -32,7 +32,7 @@ class Sizes:
 _PROBLEMS = (
     '[{"field": "price", "rule": "jump", "message": "it fell by half", "severity": "doubt"}]'
 )
-# The first ten jobs run, and have half of all pages: they are what the overview is about.
+# The first ten jobs are running and have half of all pages, as the overview page shows them.
 _JOBS: LiteralString = """
     INSERT INTO workers (id, host, pid, version, capacity, last_seen, role)
     SELECT gen_random_uuid(), 'host' || n, n, '0.1.0', 4, now() + interval '1 day',
@@ -238,7 +238,7 @@ _PARTS: tuple[tuple[str, LiteralString], ...] = (
     ("images", _IMAGES),
     ("traces", _TRACES),
 )
-# with so many rows an index is built in a fraction of the time that keeping it takes
+# for this many rows, building an index afterwards is much faster than maintaining it
 _BUILT_AFTERWARDS = (
     "crawl_jobs", "job_events", "crawl_visited", "crawl_tasks", "products", "price_history",
     "images", "task_attempts", "error_logs", "extractions", "catalog_events",
@@ -246,13 +246,13 @@ _BUILT_AFTERWARDS = (
 
 
 def load(url: str, sizes: Sizes, owner: str) -> float:
-    """Fill an empty database; every tenth job and source belongs to `owner`. Seconds taken."""
+    """Fill an empty database; `owner` has every tenth job and source. Return the seconds."""
     began = time.perf_counter()
     values = {**sizes.as_values(), "owner": owner, "problems": _PROBLEMS}
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET synchronous_commit = off")
         connection.execute("SET maintenance_work_mem = '512MB'")
-        # the rows fit each other: nobody needs to look up each reference
+        # the rows are consistent: skip the foreign key checks
         connection.execute("SET session_replication_role = replica")
         with _without_indexes(connection):
             for name, statements in _PARTS:
@@ -266,7 +266,7 @@ def _run(
     connection: Connection, name: str, statements: LiteralString, values: dict[str, Any]
 ) -> None:
     began = time.perf_counter()
-    # the client puts the values in, because a prepared statement is one statement
+    # the client inserts the values, because only one statement can be prepared at a time
     psycopg.ClientCursor(connection).execute(statements, values)
     print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Every page and list of the server, as addresses that can be asked for."""
+"""All pages and lists of the server, as URLs that can be requested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from forager.web import app as web
 LEFT_OUT = ("/sign-in", "/export", "/images/{position}", "{crawl_id}/events")
 _HOLE = re.compile(r"\{(\w+)(?::\w+)?\}")
 
-# other ways to ask for a list, where they are other questions to the database
+# other parameters of a list, if they run other queries
 MORE: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("/jobs", {"status": "failed"}),
     ("/jobs", {"q": "site17"}),
@@ -41,7 +41,7 @@ MORE: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("/api/v1/errors", {"domain": "shop7.example"}),
     ("/api/v1/events", {"kind": "product.price_changed"}),
 )
-# what an address needs to be asked at all
+# required parameters of a URL
 NEEDED: Mapping[str, Mapping[str, str]] = {
     "/search": {"q": "set up a proxy"},
     "/api/v1/search": {"q": "set up a proxy"},
@@ -59,7 +59,7 @@ NEEDED: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A route, what is asked of it, and who fills in its holes."""
+    """A route, its query, and the values of its path parameters."""
 
     path: str
     query: Mapping[str, str]
@@ -80,7 +80,7 @@ class Question:
 
 
 def questions(connection: psycopg.Connection[Any]) -> list[Question]:
-    """Every page and list, those that were added yesterday included."""
+    """All pages and lists, found from the routes of the server."""
     samples = _samples(connection)
     paths = [path for path in _paths() if not path.endswith(LEFT_OUT)]
     asked = [(path, NEEDED.get(path, {})) for path in paths]
@@ -103,7 +103,7 @@ def _samples(connection: psycopg.Connection[Any]) -> dict[str, Sequence[str]]:
     def values(statement: str) -> list[str]:
         return [str(row[0]) for row in connection.execute(statement.encode()).fetchall()]
 
-    # small jobs, and the large ones that run
+    # small finished jobs, and large running ones
     jobs = values(
         "(SELECT id FROM crawl_jobs WHERE status = 'processing')"
         " UNION ALL (SELECT id FROM crawl_jobs ORDER BY created_at LIMIT 40)"

@@ -1,10 +1,10 @@
-"""Every measurement in one go, and one page of results.
+"""Run all benchmarks, and write one page of results.
 
     python -m benchmarks.bench [--parts queue,crawl] [--quick] [--page]
 
-`make bench` calls it. Each part runs in a process of its own; one that fails or takes too long
-leaves its older numbers, with their date, and does not keep the others from running. A quick run
-proves that everything works: its sizes are too small to be quoted, so it writes to build/bench.
+`make bench` calls it. Each part runs in a separate process. If a part fails or takes too long, the
+others still run, and the page keeps its earlier numbers with their date. A quick run only proves
+that everything works: its sizes are too small to be quoted, so it writes to build/bench.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from benchmarks.parts import Part, chosen
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench"
-PATIENCE = 5  # times the minutes a part is expected to take
-GRACE = 60.0  # seconds for a part that is stopped to end its database
-LOOK = 2.0  # seconds for which the machine is watched before a part begins
+PATIENCE = 5  # time limit of a part, as a multiple of its expected duration
+GRACE = 60.0  # seconds for a stopped part to shut down its database
+LOOK = 2.0  # seconds for which the load of the machine is measured before a part starts
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a part went."""
+    """The result of a part."""
 
     date: str
     minutes: float
     load_before: float
-    busy_before: float  # per cent of all cores that others used
+    busy_before: float  # percentage of all cores that other processes used
     load_after: float
     failed: str = ""
 
 
 def run_part(part: Part, results: Path, *, quick: bool) -> Run:
-    """Run it; its output goes where ours goes."""
+    """Run a part with the standard streams of this process."""
     began, date = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     load, busy = os.getloadavg()[0], psutil.cpu_percent(LOOK)
     options = part.quick if quick else part.options
@@ -58,7 +58,7 @@ def run_part(part: Part, results: Path, *, quick: bool) -> Run:
 
 
 def _wait(command: list[str], environment: dict[str, str], seconds: float) -> str:
-    """Why it failed, or nothing. What it started ends with it."""
+    """Return why it failed, or an empty text. Stop all processes that it started."""
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
@@ -72,7 +72,7 @@ def _wait(command: list[str], environment: dict[str, str], seconds: float) -> st
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let it stop its database first; then end what is left of it."""
+    """Let it stop its database first, then kill the remaining processes."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGINT)
@@ -84,7 +84,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def remember(results: Path, name: str, run: Run) -> None:
-    """Add the run to those that are known, so that a partial run keeps the others."""
+    """Add the run to the earlier ones, so that a partial run keeps the others."""
     path = results / "data" / "runs.json"
     runs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,9 +93,9 @@ def remember(results: Path, name: str, run: Run) -> None:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", default="", help="only these, separated by commas")
-    parser.add_argument("--quick", action="store_true", help="small sizes, into build/bench")
-    parser.add_argument("--page", action="store_true", help="only write the page again")
+    parser.add_argument("--parts", default="", help="run only these parts, separated by commas")
+    parser.add_argument("--quick", action="store_true", help="small sizes, written to build/bench")
+    parser.add_argument("--page", action="store_true", help="only regenerate the page")
     return parser.parse_args()
 
 

@@ -1,8 +1,8 @@
-"""How fast price changes come to the lake, and how fast it answers.
+"""Speed of writing price changes to the lake, and of queries on it.
 
     python -m benchmarks.bench_analytics [--rows 1000000]
 
-Runs an embedded PostgreSQL of its own in a temporary folder (about 1 GB), prints a report and
+Runs a separate embedded PostgreSQL in a temporary folder (about 1 GB), prints a report and
 writes it to `benchmarks/results/analytics.md`. Needs chdb.
 """
 

@@ -1,9 +1,9 @@
-"""How fast the API and the dashboard answer over a large database, and how fast crawls go in.
+"""Speed of the API and the dashboard on a large database, and of enqueuing crawls.
 
     python -m benchmarks.bench_api [--rate 50] [--seconds 60] [--folder FOLDER]
 
-Fills an embedded PostgreSQL of its own (about 4 GB, a few minutes) in a temporary folder, or in
-FOLDER, where the next run finds it again; starts `forager api` as a process, prints a report and
+Fills a separate embedded PostgreSQL (about 4 GB, a few minutes) in a temporary folder, or in
+FOLDER, which the next run uses again; starts `forager api` as a process, prints a report and
 writes it to `benchmarks/results/api.md`.
 """
 
@@ -47,7 +47,7 @@ OWNER = UUID("00000000-0000-7000-8000-000000000001")
 FORAGER = Path(sys.executable).parent / "forager"
 GOAL_MS = 200
 GOAL_POSTS = 500
-# more under way than this, and the server is not keeping up
+# with more requests in flight than this, the server is overloaded
 MOST_AT_ONCE = 200
 POSTERS = 64
 PATIENCE = 60.0
@@ -55,7 +55,7 @@ PATIENCE = 60.0
 
 @dataclass(slots=True)
 class Answers:
-    """What came back for one question."""
+    """The responses to one request."""
 
     seconds: list[float] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Time, and the processor time of the server and of PostgreSQL in it."""
+    """Elapsed time, and processor time of the server and of PostgreSQL."""
 
     seconds: float
     server: float
@@ -82,7 +82,7 @@ class Running:
 
 @contextlib.contextmanager
 def server(folder: Path, url: str) -> Iterator[Running]:
-    """`forager api` as people start it, on a port of its own."""
+    """`forager api` with default settings, on a free port."""
     log = folder / "api.log"
     environment = {
         "FORAGER_HOME": str(folder),
@@ -130,7 +130,7 @@ async def new_key(url: str) -> str:
 
 @contextlib.asynccontextmanager
 async def visitor(running: Running, key: str) -> AsyncIterator[aiohttp.ClientSession]:
-    """A program with the key and a browser that is signed in with it, in one."""
+    """An API client with a key that is also signed in to the dashboard."""
     async with aiohttp.ClientSession(
         running.address,
         connector=aiohttp.TCPConnector(limit=0),
@@ -151,7 +151,7 @@ async def visitor(running: Running, key: str) -> AsyncIterator[aiohttp.ClientSes
 async def mixed_load(
     session: aiohttp.ClientSession, asked: list[Question], rate: float, seconds: float
 ) -> dict[str, Answers]:
-    """Requests arrive at their times whether or not the ones before were answered."""
+    """Send requests on schedule, whether or not earlier ones were answered."""
     answers: dict[str, Answers] = defaultdict(Answers)
     chance = random.Random(1)
     places = asyncio.Semaphore(MOST_AT_ONCE)
@@ -167,7 +167,7 @@ async def mixed_load(
 
 
 def _shuffled(asked: list[Question], count: int, chance: random.Random) -> Iterator[Question]:
-    """Every question equally often, in an order of its own each round."""
+    """All requests equally often, shuffled in each round."""
     while count > 0:
         round_ = chance.sample(asked, len(asked))[:count]
         count -= len(round_)
@@ -181,7 +181,7 @@ async def _ask(session: aiohttp.ClientSession, path: str, answers: Answers, due:
     except (aiohttp.ClientError, TimeoutError) as error:
         answers.refused.append(f"{path}: {type(error).__name__}")
         return
-    # from when it was due: waiting for a place is waiting too
+    # from the scheduled time, so that queueing counts
     answers.seconds.append(time.perf_counter() - due)
     if answer.status != 200:
         answers.refused.append(f"{path}: {answer.status} {body[:300]!r}")
@@ -191,7 +191,7 @@ async def _ask(session: aiohttp.ClientSession, path: str, answers: Answers, due:
 
 
 async def post_crawls(session: aiohttp.ClientSession, seconds: float) -> Answers:
-    """As many as are taken: a number of clients, each sending as soon as it has its answer."""
+    """Send as many as possible: each client sends its next request after each response."""
     answers = Answers()
     until = time.perf_counter() + seconds
 
@@ -245,7 +245,7 @@ async def measure(
         asked = questions(connection)
     answers: dict[str, Answers] = {}
     async with visitor(running, key) as session:
-        # once each: plans, templates and the pages of the tables that everybody asks for
+        # each once, to fill caches of query plans, templates and table pages
         await mixed_load(session, asked, options.rate / 2, len(asked) / options.rate * 2)
 
         async def browse() -> None:

@@ -1,9 +1,9 @@
-"""How fast pages go into the archive and come out again.
+"""Speed of writing pages to the archive and reading them.
 
     python benchmarks/bench_archive.py FOLDER [--pages 5000] [--batch 50] [--max-bytes N]
 
-FOLDER holds pages as files, unpacked first if they end in .gz. They are written over and over
-into an archive in a temporary folder below the current one, which should be on a real disk.
+FOLDER contains pages as files, which may be compressed (.gz). They are written repeatedly to an
+archive in a temporary folder below the current one, which should be on a real disk.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def response(number: int, body: bytes) -> ResponseRecord:
 
 
 async def no_register(segment: str) -> None:
-    """The row is the database's cost, not the archive's."""
+    """Do nothing: the row of a segment is not part of the measurement."""
 
 
 async def write(folder: Path, bodies: list[bytes], pages: int, batch: int) -> list[ArchiveRef]:
@@ -134,7 +134,7 @@ async def pack_one_by_one(records: list[ResponseRecord]) -> list[bytes]:
 
 
 async def stalls(bodies: list[bytes], batch: int, packing: Packing) -> None:
-    """How long the event loop stands still while another task wants to run all the time."""
+    """Measure how long the event loop is blocked, with a task that always wants to run."""
     turns: list[float] = []
 
     async def spin() -> None:
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pages", type=int, default=5000)
     parser.add_argument("--batch", type=int, default=50)
-    parser.add_argument("--max-bytes", type=int, default=1 << 30, help="leave larger pages out")
+    parser.add_argument("--max-bytes", type=int, default=1 << 30, help="skip larger pages")
     options = parser.parse_args()
     bodies = [page_of(path) for path in sorted(options.folder.iterdir()) if path.is_file()]
     bodies = [body for body in bodies if len(body) <= options.max_bytes]

@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench_commit [--rounds 500] [--sizes 10000,100000,1000000,2000000]
 
-Crawls in one embedded database with so many settled URLs, each with as many pending ones; batches
-of 50 pages with 250 new links are committed to all in turn, by the code that crawls.
+One embedded database contains crawls with these numbers of settled URLs and as many pending ones.
+Batches of 50 pages with 250 new links are committed to all of them in turn, by the production code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PARTS = 5
 
 
 class GrownCrawl:
-    """A crawl that has settled many URLs, and goes on."""
+    """A crawl in progress that has settled many URLs."""
 
     def __init__(
         self, context: JobContext, writer: GenerationWriter, size: int, folder: Path
@@ -84,7 +84,7 @@ class GrownCrawl:
 
     @property
     def measured(self) -> list[float]:
-        """Without the first ones, which find nothing in memory."""
+        """The times without the first commits, which run with cold caches."""
         return self.milliseconds[WARM_UP:]
 
     async def fill(self) -> None:
@@ -99,7 +99,7 @@ class GrownCrawl:
         await self._committer.write(self._committer.assemble([]))
 
     async def commit(self) -> None:
-        """One batch, with what reading it from the frontier costs left out."""
+        """Commit one batch; reading it from the frontier is not measured."""
         async with self._context.database.connection() as connection:
             entries = await frontier_rows.select_entries(
                 connection, self._context.lease.job_id, after=self._place, limit=PAGES
@@ -237,7 +237,7 @@ async def _insert_state(context: JobContext, job_id: UUID) -> None:
 
 
 async def _checkpoint(database: Database) -> None:
-    """So that no checkpoint of the filling falls into the measurement."""
+    """Finish the checkpoint after filling, so that it does not disturb the measurement."""
     async with database.connection() as connection:
         await connection.execute("CHECKPOINT")
 

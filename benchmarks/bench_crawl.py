@@ -47,8 +47,8 @@ CONTENDERS: dict[str, tuple[str, ...]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="crawls of each kind")
-    parser.add_argument("--sites", type=int, default=len(SITES), help="only the first ones")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds")
+    parser.add_argument("--sites", type=int, default=len(SITES), help="only the first sites")
     options = parser.parse_args()
     rounds: int = options.rounds
     missing = missing_packages(SITES[: options.sites])
@@ -81,7 +81,7 @@ def _compare(site: Site, folder: Path, report: Report, rounds: int) -> None:
         for number in range(rounds):
             _say(f"{site.package}, round {number + 1} of {rounds}")
             for name, options in FORAGERS.items():
-                # a home of its own: nothing is there from before that could be unchanged
+                # a new home: without earlier pages, nothing can be unchanged
                 with TemporaryDirectory(dir=folder) as home:
                     results.setdefault(name, []).append(
                         crawl_with_forager(url, Path(home), options)
@@ -132,7 +132,7 @@ def _say_parts(report: Report, results: dict[str, list[Crawl]]) -> None:
 
 
 def _what_ten_times_means(results: dict[str, list[Crawl]], ms: float) -> str:
-    """The aim as processor time: what all cores have for one page, and what a page takes."""
+    """Compare the goal with the processor time that a page takes."""
     cores = os.cpu_count() or 1
     goal = 10 * statistics.median(result.rate for result in results[SCRAPY])
     return (

@@ -1,8 +1,8 @@
-"""How fast tasks reach their workers: through RabbitMQ and Celery, and through PostgreSQL alone.
+"""Speed of dispatching tasks to workers: with Celery on RabbitMQ, and with PostgreSQL alone.
 
     python -m benchmarks.bench_dispatch --broker amqp://... [--idle 10000] [--real 1200]
 
-Runs an embedded PostgreSQL of its own in a temporary folder, prints a report and writes it to
+Runs a separate embedded PostgreSQL in a temporary folder, prints a report and writes it to
 `benchmarks/results/dispatch.md`. The broker must run already: `scripts/services start rabbitmq`.
 """
 
@@ -69,7 +69,7 @@ MAKE_TASKS = """
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where everything is."""
+    """The addresses of all servers."""
 
     url: str
     broker: str
@@ -136,7 +136,7 @@ async def relay_rate(bench: Bench, messages: int) -> float:
 
 
 def publish_rate(bench: Bench, messages: int) -> float:
-    """The same without the database."""
+    """The same number of messages without the database."""
     broker = Broker(bench.broker)
     route = Route("crawl", Band.NORMAL)
     broker.publish([TaskMessage(route, [1])])
@@ -183,7 +183,7 @@ async def until(database: Database, query: Any, wanted: int) -> None:
 
 
 async def task_rate(bench: Bench, dispatch: Dispatch, workers: int, tasks: int) -> float:
-    """From the commit that queues all of them to the last one that is completed."""
+    """Seconds from the commit that queues all tasks to the completion of the last."""
     settings = bench.settings(dispatch)
     async with Database(bench.url, name="bench") as database, relaying(database, settings):
         await until(database, "SELECT count(*) FROM workers WHERE role = 'tasks'", workers)
@@ -233,7 +233,7 @@ def open_shops() -> Iterator[list[str]]:
 # --- the report ----------------------------------------------------------------------------------
 
 
-def told(text: str) -> None:
+def print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -242,7 +242,7 @@ def measure_relay(bench: Bench, options: argparse.Namespace, report: Report) -> 
     for _ in range(options.rounds):
         relayed.append(uvloop.run(relay_rate(bench, options.messages)))
         published.append(publish_rate(bench, options.messages))
-        told(f"relay {relayed[-1]:,.0f}/s, broker alone {published[-1]:,.0f}/s")
+        print_progress(f"relay {relayed[-1]:,.0f}/s, broker alone {published[-1]:,.0f}/s")
     report.heading("The relay, in messages per second")
     report.text(
         f"{options.messages:,} messages of one task each, in batches of {BATCH}, to durable quorum"
@@ -266,7 +266,7 @@ def measure_tasks(bench: Bench, options: argparse.Namespace, report: Report) -> 
             for dispatch in (Dispatch.POSTGRES, Dispatch.CELERY):
                 rate = uvloop.run(real_rate(bench, dispatch, workers, options.real, shops))
                 row.append(f"{rate:,.0f}")
-            told(f"workers, no-op and real, PostgreSQL and Celery: {row}")
+            print_progress(f"workers, no-op and real, PostgreSQL and Celery: {row}")
             rows.append(row)
     report.heading("Tasks per second")
     report.text(

@@ -1,9 +1,9 @@
-"""What a document costs, part by part: reading a page, writing it, publishing and comparing.
+"""Processor time of a document by step: extraction, writing, publishing and comparing.
 
     python -m benchmarks.bench_documents [--folder HTML] [--pages 2000] [--rounds 3]
 
-Reads the HTML files of a folder without fetching them, and writes what they say into an embedded
-PostgreSQL of its own. Processor time, so that other work on the machine counts little. Writes
+Reads the HTML files of a folder without fetching them, and writes what they say into a separate
+embedded PostgreSQL. Processor time, so that other work on the machine counts little. Writes
 `benchmarks/results/documents.md`.
 """
 
@@ -83,7 +83,7 @@ REST = "scope and keys of links, archive record (by difference)"
 
 
 class _Clock:
-    """Processor time of this process, handed to one part after the other."""
+    """Splits the processor time of this process between steps."""
 
     def __init__(self) -> None:
         self.spent: defaultdict[str, float] = defaultdict(float)
@@ -96,7 +96,7 @@ class _Clock:
 
 
 def reading_ms(pages: Sequence[Page], rounds: int) -> dict[str, float]:
-    """Milliseconds per page of each part; the round that took least, the others were disturbed."""
+    """Milliseconds per page of each step, from the fastest round."""
     runs = [_read_once(pages) for _ in range(rounds)]
     best = min(runs, key=lambda run: sum(run.values()))
     return {part: 1000 * seconds / len(pages) for part, seconds in best.items()}
@@ -149,7 +149,7 @@ def _request(page: Page) -> dict[str, Any]:
 def _by_difference(spent: Mapping[str, float]) -> dict[str, float]:
     known = (FACTS, SERIALISE, TOKENS, MAIN, MARKDOWN, SECTIONS, NAMES)
     parts = {part: spent[part] for part in known}
-    # both with what the steps before have made known: tags, words, links
+    # both reuse the results of earlier steps: tags, words, links
     parts[REST] = spent["whole answer"] - spent["whole reading"] - spent[NAMES]
     return parts
 
@@ -167,7 +167,7 @@ class Written:
 
 
 class Crawl:
-    """One crawl of the source, as a runner writes it, without the fetching."""
+    """Write one crawl of the source as a runner does, without fetching."""
 
     def __init__(self, context: JobContext, queue: Queue, writer: GenerationWriter) -> None:
         self._context = context
@@ -203,7 +203,7 @@ class Crawl:
 
 
 def new_pages(pages: Sequence[Page], *, changed: int = 0) -> list[NewPage]:
-    """What extraction says of them; every so many-th has another paragraph than before."""
+    """Extract the pages; some of them have a changed paragraph."""
     found = []
     for number, page in enumerate(pages):
         body = page.body
@@ -221,7 +221,7 @@ def new_pages(pages: Sequence[Page], *, changed: int = 0) -> list[NewPage]:
 
 
 async def writing(url: str, pages: Sequence[Page]) -> tuple[dict[str, Written], float]:
-    """What crawls write and cost, and the share of `to_tsvector`, in seconds."""
+    """The rows and seconds of crawls, and the share of `to_tsvector`."""
     settings = Settings(log_level="critical")
     costs: dict[str, Written] = {}
     async with Database(url, name="bench", max_size=1) as database:
@@ -298,7 +298,7 @@ def report_writing(report: Report, count: int, costs: dict[str, Written], vector
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="HTML files to read")
-    parser.add_argument("--pages", type=int, default=2_000, help="at most so many of them")
+    parser.add_argument("--pages", type=int, default=2_000, help="maximum number of pages")
     parser.add_argument("--rounds", type=int, default=3, help="how often all pages are read")
     return parser.parse_args()
 

@@ -1,11 +1,11 @@
-"""How fast a search engine is told of sections, and how fast searches are with it.
+"""Speed of indexing sections in a search engine, and of searches with it.
 
     python -m benchmarks.bench_index --url http://127.0.0.1:9200 [--folder HTML] [--rows 300000]
 
-Runs an embedded PostgreSQL of its own in a temporary folder (about 2 GB), prints a report and
+Runs a separate embedded PostgreSQL in a temporary folder (about 2 GB), prints a report and
 writes it to `benchmarks/results/index.md`. The engine must run already, as after
-`scripts/services start opensearch`. The text comes from the HTML files of a folder; indexes of its
-own are deleted in the end.
+`scripts/services start opensearch`. The text comes from the HTML files of a folder. The
+indexes are deleted at the end.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from forager.logs import configure_logs
 
 GOAL = 2_000
 PATIENCE = 9.0
-# documents that are told from the outbox in one round
-TOLD = 4_000
+# documents that are sent from the outbox in one round
+SENT = 4_000
 
 
 @asynccontextmanager
@@ -59,7 +59,7 @@ async def own_indexes(url: str) -> AsyncIterator[tuple[EngineClient, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """How many sections in a second, and what each cost a processor, here and in the engine."""
+    """Sections per second, and processor time per section, here and in the engine."""
 
     rate: float
     own_us: float
@@ -77,7 +77,7 @@ async def timed(
 
 
 async def engine_seconds(client: EngineClient) -> float:
-    """What processors have done for the engine so far."""
+    """The processor time of the engine so far."""
     answer = await client.request("GET", "_nodes/stats/process")
     nodes = answer["nodes"].values()
     return float(sum(node["process"]["cpu"]["total_in_millis"] for node in nodes)) / 1000
@@ -88,7 +88,7 @@ async def reindex(database: Database, client: EngineClient, prefix: str) -> None
 
 
 async def feed(database: Database, client: EngineClient, prefix: str) -> None:
-    """From the outbox: told, kept, shown to searches, and crossed out."""
+    """Send sections from the outbox: indexed, refreshed, and deleted from the outbox."""
     feeder = Feeder(database, client, prefix, [INDEXED_SECTIONS])
     while await feeder.run_once():
         pass
@@ -99,7 +99,7 @@ async def tell(database: Database) -> None:
         await connection.execute(
             "INSERT INTO outbox (topic, ref_id)"
             " SELECT 'sections', id FROM documents WHERE id > 0 ORDER BY id LIMIT %s",
-            (TOLD,),
+            (SENT,),
         )
 
 
@@ -141,15 +141,15 @@ async def measure(options: argparse.Namespace, url: str, text: RealText, report:
         fed = []
         for _ in range(options.rounds):
             await tell(database)
-            told = TOLD * SECTIONS_PER_PAGE
-            fed.append(await timed(client, told, lambda: feed(database, client, prefix)))
+            sent = SENT * SECTIONS_PER_PAGE
+            fed.append(await timed(client, sent, lambda: feed(database, client, prefix)))
         print("fed:", fed, file=sys.stderr)
         characters = sum(map(len, text.texts)) // len(text.texts)
         report.heading("Indexing")
         report.text(
             f"{options.rows:,} sections of {characters:,} characters on average,"
             f" {SECTIONS_PER_PAGE} per page, sent by one process. *From the outbox* includes every"
-            f" step: claim, read, send in bulk, refresh, delete; {TOLD * SECTIONS_PER_PAGE:,}"
+            f" step: claim, read, send in bulk, refresh, delete; {SENT * SECTIONS_PER_PAGE:,}"
             f" sections in each of {options.rounds} rounds replace sections that the engine already"
             " has. The engine is one node with a heap of 512 MB, on the same machine as PostgreSQL"
             f" and Python. The goal is {GOAL:,}. CPU is the processor time per section in"
@@ -203,7 +203,7 @@ def main() -> None:
     if not options.folder.is_dir():
         sys.exit(f"{options.folder} is not a folder; give one with HTML files: --folder")
     configure_logs("critical")
-    # what a busy machine needs for the first searches must not end the measurement
+    # slow first searches on a busy machine must not end the measurement
     engine.ANSWER_LIMIT = PATIENCE
     report = Report("A search engine in addition to PostgreSQL, measured")
     with tempfile.TemporaryDirectory(prefix="forager-bench-") as folder:

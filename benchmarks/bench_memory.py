@@ -1,7 +1,7 @@
 """Memory of a runner that knows many URLs: bench_memory.py [COUNT], ten million by default.
 
-Fills what a resumed crawl fills from its tables: known URLs, refused ones that may be revived,
-shapes, contents, and a full window of the frontier.
+Fills the data structures that a resumed crawl loads from its tables: known URLs, rejected URLs
+that may be accepted later, URL patterns, content hashes, and a full window of the frontier.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import psutil
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from forager.crawl import job  # what a runner imports counts as well
+from forager.crawl import job  # the modules of a runner count as well
 from forager.crawl.frontier.discovery import NOFOLLOW, Discovery
 from forager.crawl.frontier.entry import Entry, Via
 from forager.crawl.frontier.scope import Scope
@@ -25,7 +25,7 @@ from forager.crawl.ledger import Ledger
 from forager.crawl.visitor import ContentFilter
 from forager.extract.urls import NormalisedUrl
 
-# one in so many URLs was refused as nofollow
+# one in this many URLs was rejected as nofollow
 NOFOLLOWED = 20
 
 

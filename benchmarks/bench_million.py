@@ -1,11 +1,11 @@
-"""One site of a million pages as a full job: nothing may grow but the disk.
+"""Crawl one site of a million pages: only disk usage may grow.
 
     python -m benchmarks.bench_million [--pages 1000000] [--site FOLDER] [--note TEXT]
 
 Runs `forager up` with an embedded PostgreSQL in a temporary folder (about 30 GB for a million
 pages), crawls, pauses, resumes, publishes, refreshes and deletes the source. A small second source
-is searched and refreshed all the while. The report in `benchmarks/results/million.md` is
-written again after each phase.
+is searched and refreshed at the same time. The report in `benchmarks/results/million.md` is
+updated after each phase.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def timed(seconds: dict[str, list[float]], phase: str, work: Callable[[], object
 
 @dataclass
 class Installation:
-    """`forager up` and its embedded server, with what they use."""
+    """`forager up` and its embedded server, with their resource usage."""
 
     home: Path
     url: str
@@ -99,7 +99,7 @@ class Installation:
         return done.stdout
 
     def job(self, *words: str) -> str:
-        """Run a command that enqueues a crawl; the id of its job."""
+        """Run a command that enqueues a crawl; return the id of its job."""
         answer = json.loads(self.call(*words, "--json"))
         return str(answer.get("id") or answer["job_id"])
 
@@ -163,7 +163,7 @@ def installed(home: Path) -> Iterator[Installation]:
 
 
 def reached(pages: int) -> Callable[[str, int, int], bool]:
-    """Whether so many pages are done, or nothing is left to do."""
+    """Whether this number of pages is reached, or the crawl has ended."""
     return lambda _, done, pending: done >= pages or (done > 0 and pending == 0)
 
 
@@ -214,7 +214,7 @@ class Run:
         self.note("delete the source: until its rows are gone", time.monotonic() - started)
 
     def _publish(self, job: str, name: str) -> None:
-        """From the last page until readers see the generation."""
+        """Seconds from the last page until readers see the generation."""
         self.probe.phase = name
         started = time.monotonic()
         self.install.wait(job, lambda status, *_: status == "completed")
@@ -255,7 +255,7 @@ class Run:
         print(" | ".join(row), file=sys.stderr)
 
     def _pause(self, job: str) -> int:
-        """Pause and resume; the pages that were done then."""
+        """Pause and resume; return the number of pages at that time."""
         started = time.monotonic()
         self.install.call("jobs", "pause", job)
         _, done, _ = self.install.wait(job, lambda status, *_: status == "paused")
@@ -347,7 +347,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=1_000_000)
     parser.add_argument("--site", type=Path, help="keep the generated site here for the next run")
-    parser.add_argument("--note", default="", help="what else ran on the machine")
+    parser.add_argument("--note", default="", help="other load on the machine, for the report")
     options = parser.parse_args()
     configure_logs("error")
     with TemporaryDirectory(prefix="forager-bench-") as folder:

@@ -1,8 +1,8 @@
-"""How fast products are written in batches, and how fast they are found among 100,000.
+"""Speed of writing products in batches, and of lists and searches over 100,000 products.
 
     python -m benchmarks.bench_products [--products 100000] [--queries 100]
 
-Runs an embedded PostgreSQL of its own in a temporary folder (about 2 GB), prints a report and
+Runs a separate embedded PostgreSQL in a temporary folder (about 2 GB), prints a report and
 writes it to `benchmarks/results/products.md`.
 """
 
@@ -57,7 +57,7 @@ EVIDENCE = {name.value: Evidence(0.93, "json-ld:Product.offers") for name in Fie
 
 
 def product(number: int, chance: random.Random) -> Product:
-    """A product like those of shops: a paragraph of description, five images."""
+    """A typical product: a paragraph of description, five images."""
     words = chance.sample(WORDS, 3)
     described = " ".join(chance.choices([*WORDS, *ADJECTIVES], k=90))
     return Product(
@@ -80,7 +80,7 @@ def product(number: int, chance: random.Random) -> Product:
 
 
 class Shop:
-    """Hands pages to the writer as the parse stage does."""
+    """Passes pages to the writer as the parse stage does."""
 
     def __init__(self, database: Database, products: int) -> None:
         chance = random.Random(1)
@@ -92,7 +92,7 @@ class Shop:
     async def visit(
         self, size: int, change: Callable[[int, Product], Product], share: int = 1
     ) -> tuple[float, float, float]:
-        """Products per second, the median of a batch, and what a product keeps processors busy."""
+        """Products per second, median time of a batch, and processor time per product."""
         self._visit += 1
         batches = []
         busy = 0.0
@@ -179,7 +179,7 @@ async def write_rows(database: Database, products: int) -> list[list[str]]:
     )
     rows: list[list[str]] = []
     for name, size, change in rounds:
-        # a part of the products is enough once all are there
+        # the later rounds use only some of the products
         rate, batch, busy = await shop.visit(size, change, share=REVISITED if rows else 1)
         rows.append([name, str(size), f"{rate:,.0f}", f"{batch:.0f}", f"{busy:.2f}"])
         print(" | ".join(rows[-1]), file=sys.stderr)

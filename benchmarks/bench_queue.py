@@ -1,8 +1,8 @@
-"""How fast the queue is, and how soon it notices.
+"""Throughput of the queue, and its latency from enqueue to claim and after crashes.
 
     python -m benchmarks.bench_queue [--rows 1000000] [--rounds 7]
 
-Runs an embedded PostgreSQL of its own in a temporary folder, prints a report and writes it to
+Runs a separate embedded PostgreSQL in a temporary folder, prints a report and writes it to
 `benchmarks/results/queue.md`.
 """
 
@@ -41,7 +41,7 @@ from forager.logs import configure_logs
 from forager.settings import Settings
 
 SMALL = 1_000
-# of queues between the small one and the large one
+# lengths of the queues between the small and the large one
 LENGTHS = (10_000, 100_000)
 JOBS = 800
 BEAT_WORKERS = 50
@@ -87,7 +87,7 @@ class Bench:
         self._progress = progress
 
     def load(self) -> list[Table]:
-        """Few rows, many rows, and the many rows again without waiting for the disk."""
+        """A small table, a large one, and the large one without waiting for the disk."""
         task = self._progress.add_task(f"loading {self._rows:,} rows", total=3)
         small = load_table(self._server, SMALL)
         self._progress.advance(task)
@@ -98,7 +98,7 @@ class Bench:
         return [small, large, unsafe]
 
     async def rates(self, tables: Sequence[Table]) -> dict[tuple[str, Table], float]:
-        """Medians. Tables take turns, so that what else the machine does hits all of them."""
+        """Medians. The tables are measured in turn, so that other load affects all of them."""
         samples: dict[tuple[str, Table], list[float]] = {}
         for _ in self._progress.track(range(self._rounds), description="claims and enqueues"):
             for measure in RATES:
@@ -121,7 +121,7 @@ class Bench:
         }
 
     def lengths(self, tables: Sequence[Table]) -> list[Table]:
-        """The small queue, some between, and the large one."""
+        """The small queue, some lengths between, and the large one."""
         small, large, _ = tables
         between = [load_table(self._server, rows) for rows in LENGTHS if rows < large.rows]
         return [small, *between, large]

@@ -1,4 +1,4 @@
-"""What rendered pages cost: Forager beside Crawlee's PlaywrightCrawler, and `auto` on static sites.
+"""Cost of rendered pages: Forager and Crawlee's PlaywrightCrawler, and `auto` on static sites.
 
 Two single-page sites are built from npm packages, and every page is compared with the file that it
 shows. Run it with `make bench-render`; it needs npm, Chromium, and the packages of bench-crawl.
@@ -96,7 +96,7 @@ def _compare(site: DocsSite, folder: Path, report: Report) -> None:
 def _row(name: str, crawl: Crawl) -> list[str]:
     usage = crawl.usage
     browser = usage.parts.get("browser", 0.0)
-    # what was killed is not among the ended children of the command
+    # killed processes do not count as ended children of the command
     total = sum(max(0.0, seconds) for seconds in usage.parts.values())
     return [
         name,

@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_scheduler [--tasks 1000000] [--due 100000] [--domains 1000]
 
-Runs an embedded PostgreSQL of its own in a temporary folder (about 1 GB), prints a report and
+Runs a separate embedded PostgreSQL in a temporary folder (about 1 GB), prints a report and
 writes it to `benchmarks/results/scheduler.md`.
 """
 
@@ -34,7 +34,7 @@ DOMAINS = """
     SELECT 'shop' || n || '.example', 'https://shop' || n || '.example/', now() - interval '1 day'
       FROM generate_series(1, %s) AS n
 """
-# The due lie scattered over the table, as they do after a while.
+# Due tasks are scattered over the table, as in an older installation.
 TASKS = """
     INSERT INTO crawl_tasks (domain_id, url, url_hash, status, priority, popularity, scheduled_at,
                              completed_at, next_crawl_at, segment, segment_offset, segment_length)
@@ -59,7 +59,7 @@ TASKS = """
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Ticks until nothing was left to wake: what the first one did, and how long each took."""
+    """Ticks until all due tasks were woken: the result of the first, and the seconds of each."""
 
     name: str
     first: Tick
@@ -84,7 +84,7 @@ def load(url: str, options: argparse.Namespace, state: str) -> None:
 
 
 async def measure(url: str, name: str) -> Measured:
-    """Ticks one after the other; between them workers take all that was queued."""
+    """Run ticks one after the other; all queued tasks are completed between them."""
     ticks: list[Tick] = []
     seconds: list[float] = []
     async with Database(url, name="bench") as database:

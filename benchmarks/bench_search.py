@@ -1,8 +1,8 @@
-"""How fast search is over a million sections, and what making them searchable costs.
+"""Speed of search over a million sections, and the cost of indexing them.
 
     python -m benchmarks.bench_search [--folder HTML] [--rows 1000000] [--queries 300]
 
-Runs an embedded PostgreSQL of its own in a temporary folder (a few GB), prints a report and writes
+Runs a separate embedded PostgreSQL in a temporary folder (a few GB), prints a report and writes
 it to `benchmarks/results/search.md`. The text comes from the HTML files of a folder.
 """
 
@@ -78,7 +78,7 @@ def kinds(text: RealText, count: int) -> list[Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A search: how long it took, and how long a processor was busy with it, here or there."""
+    """The time of a search, and its processor time in client and server."""
 
     page: SearchPage
     cpu: float
@@ -94,7 +94,7 @@ async def measure(database: Database, pid: int, kind: Kind) -> list[Timed]:
 
 
 def busy_seconds(server_pid: int) -> float:
-    """What this process and the server's used so far; on a busy machine it says more than time."""
+    """Processor time of this process and the server so far, which other load hardly affects."""
     ours = time.process_time()
     try:
         on_cpu = Path(f"/proc/{server_pid}/schedstat").read_text(encoding="ascii").split()[0]
@@ -104,13 +104,13 @@ def busy_seconds(server_pid: int) -> float:
 
 
 async def warm_up(database: Database, kind: Kind) -> None:
-    """Another third of the questions first: a server that was just started has read nothing."""
+    """Run some queries first, to warm the cache of the server."""
     for request in kind.requests[::3]:
         await search(database, request)
 
 
 async def count_all_words(url: str) -> None:
-    """What a crawl does at its end."""
+    """Count words, as at the end of a crawl."""
     async with (
         Database(url, name="bench", max_size=1) as database,
         database.transaction() as connection,

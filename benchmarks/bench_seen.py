@@ -34,7 +34,7 @@ def fingerprints(count: int, seed: int) -> Iterator[int]:
 
 
 def measure_refill(seen: SeenSet, count: int) -> tuple[float, SeenSet]:
-    """Seconds to fill the set, without the time that making the numbers takes."""
+    """Seconds to fill the set, without generating the numbers."""
     began = time.perf_counter()
     for _ in fingerprints(count, 1):
         pass

@@ -43,7 +43,7 @@ def measure(sizes: list[int], largest: dict[str, int], folder: Path) -> Results:
                 if size > largest.get(name, size):
                     continue
                 done = crawl()
-                # Scrapy fetches its first page again when another one links to it
+                # Scrapy fetches its first page again if another page links to it
                 assert size <= done.pages <= size + 1, f"{name} found {done.pages:,} of {size:,}"
                 results.setdefault(name, {})[size] = done
                 print(f"{size:,} pages, {name}: {done.rate:,.0f} pages/s", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""From a command to its first effect: help, a list, and the first request of a crawl.
+"""Time from a command to its first effect: help, a list, and the first request of a crawl.
 
 python -m benchmarks.bench_startup [--runs 5] [--source FOLDER]
 
-`--source` measures the package in another checkout beside this one, run by run in turn.
+`--source` also measures the package of another checkout, in turn with this one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ LIMIT = 120
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Seconds until the effect that is waited for, and processor seconds of the whole command."""
+    """Seconds until the expected effect, and processor seconds of the whole command."""
 
     wall: float
     cpu: float
 
 
 class FirstRequest(ThreadingHTTPServer):
-    """A site of one page that notes when it is asked for the first time."""
+    """A site of one page that records the time of its first request."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _OnePage)
@@ -126,7 +126,7 @@ CASES: dict[str, tuple[float | None, Callable[[Installation], Run]]] = {
 
 
 def measure(installations: list[Installation], runs: int, report: Report) -> None:
-    for each in installations:  # makes its home, and fills the caches of the machine
+    for each in installations:  # creates the home, and warms the caches of the machine
         each.run("jobs", "list")
     rows = []
     for case, (target, run) in CASES.items():

@@ -11,7 +11,7 @@ AIM = 10
 SCRAPY = "Scrapy, JOBDIR, markdown"
 FULL = "Forager, full job"
 PARTS = ("runner", "extraction", "PostgreSQL")
-# what the largest parts are made of, measured by themselves: row, column
+# components of the largest parts, measured separately: row, column
 INSIDE = {
     "extraction": (
         ("facts: decode, parse, links, metadata", "ms per page"),
@@ -24,7 +24,7 @@ INSIDE = {
 
 
 def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
-    """The aim as a budget of milliseconds, and what a page takes of it."""
+    """The goal as a budget of milliseconds per page, and how much of it each part takes."""
     crawl = known.get("crawl")
     rates, parts = _site(crawl) if crawl else (None, None)
     if crawl is None or rates is None or parts is None:
@@ -36,7 +36,7 @@ def budget_blocks(known: Mapping[str, Measured]) -> list[str]:
     cores = _cores(crawl)
     budget, total = 1000 * cores / (AIM * scrapy), sum(spent.values())
     if total <= budget:
-        # reached, or the machine was so busy that rates say nothing beside processor time
+        # reached, or the machine was too busy for rates to be compared with processor time
         return []
     text = (
         f"Scrapy with `JOBDIR` and markdown crawls {scrapy:,.0f} pages/s of {rates.heading}. {AIM}"

@@ -1,4 +1,4 @@
-"""Learn what the confidences of product fields are worth: python -m benchmarks.calibrate_products
+"""Calibrate the confidences of product fields.
 
     python -m benchmarks.calibrate_products CORPORA/products [--write]
 
@@ -18,13 +18,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import forager.extract.product
-from benchmarks.quality_products import MarkedPage, is_right, load_pages, tuned_shops
+from benchmarks.marked_products import MarkedPage, is_right, load_pages, tuned_shops
 from forager.extract.product.extract import find_facts
 from forager.extract.product.merge import log_odds, merge
 from forager.extract.product.page import open_page
 
-# People left the brand and the GTIN of many pages unmarked, although the pages show them: there,
-# a right value counts as wrong.
+# The brand and the GTIN of many pages are not annotated although the pages show them: there, a
+# correct value counts as wrong.
 CALIBRATED = ("price", "currency", "availability", "sku")
 _PULL = 0.3
 _SHIPPED = Path(forager.extract.product.__file__).with_name("confidence.json")
@@ -33,7 +33,7 @@ _STEPS, _RATE = 20_000, 0.02
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A value that was read, its score, and whether people accept it."""
+    """An extracted value, its score, and whether it is correct."""
 
     shop: str
     field: str
@@ -70,7 +70,7 @@ def judge_pages(pages: Sequence[MarkedPage]) -> list[Judged]:
 
 
 def _is_thousandfold(name: str, marked: MarkedPage, value: object) -> bool:
-    """A price that people read with a decimal point where the dot separates thousands."""
+    """Whether a price was annotated with a decimal point that separates thousands."""
     return name == "price" and any(value == 1000 * Decimal(each) for each in marked.truth[name])
 
 

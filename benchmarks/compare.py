@@ -1,4 +1,4 @@
-"""Two checkouts beside each other: the quick benchmarks of each in turn, and what got slower.
+"""Compare two checkouts: run the quick benchmarks of each in turn, and list what got slower.
 
 python -m benchmarks.compare OTHER [--parts queue,commit] [--rounds 5]
 
@@ -24,7 +24,7 @@ from benchmarks.parts import chosen
 from benchmarks.report import Report
 
 ROOT = Path(__file__).parent.parent
-# of a normal distribution: about one in twenty numbers lies outside by chance
+# 95 % of a normal distribution: one in twenty numbers is outside by chance
 DEVIATIONS = 1.96
 _NUMBER = re.compile(r"^[\d,]+(?:\.\d+)?")
 
@@ -32,7 +32,7 @@ Numbers = dict[str, float]
 
 
 def measured(checkout: Path, parts: str) -> Numbers:
-    """Every number of a quick run, by report, heading, row and column."""
+    """All numbers of a quick run, by report, heading, row and column."""
     with tempfile.TemporaryDirectory() as results:
         for part in chosen(parts):
             subprocess.run(
@@ -60,7 +60,7 @@ def _numbers(report: dict[str, object]) -> list[tuple[str, float]]:
 
 
 def compared(here: list[Numbers], other: list[Numbers]) -> list[list[str]]:
-    """For each number: how many times the other one it is, with the bounds of that."""
+    """For each number, its ratio to the other checkout, with a confidence interval."""
     rows = []
     names = set.intersection(*(set(run) for run in (*here, *other)))
     for name in [name for name in here[0] if name in names]:

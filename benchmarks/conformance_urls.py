@@ -32,12 +32,12 @@ def main() -> int:
 
 
 def load_cases(path: Path) -> list[Case]:
-    """The cases; strings between them are comments."""
+    """The cases; strings in the file are comments."""
     return [case for case in json.loads(path.read_bytes()) if isinstance(case, dict)]
 
 
 def concerns_the_web(case: Case) -> bool:
-    """Whether the result, or what should have become one, is an http or https URL."""
+    """Whether the result, or the expected result, is an http or https URL."""
     if not case.get("failure"):
         return case["protocol"] in ("http:", "https:")
     given = (case["input"].strip().lower(), (case["base"] or "").lower())
@@ -45,7 +45,7 @@ def concerns_the_web(case: Case) -> bool:
 
 
 def miss(case: Case) -> str | None:
-    """What is wrong about our answer to one case, or None."""
+    """The difference between result and expectation, or None."""
     expected = None if case.get("failure") else case["href"]
     joined = join(case["input"], case["base"])
     if joined != expected:

@@ -1,4 +1,4 @@
-"""One crawl with its cost: by Forager through the command a user calls, or by one of its peers."""
+"""One crawl and its resource usage, by the Forager command or by another crawler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCK = HERE / "requirements.lock"
 
 # stands for the URL of a PostgreSQL of the same kind as Forager's
 DATABASE = "{database}"
-# how the peers that are not in Python are built, in a folder of the same name
+# how crawlers that are not in Python are built, in a folder of the same name
 BUILDS = {
     "colly_files": ("go", "build", "-o", "{target}/colly_files", "."),
     "spider_files": ("cargo", "install", "-q", "--locked", "--path", ".", "--root", "{target}/.."),
@@ -31,7 +31,7 @@ BUILDS = {
 ARCHIVE_ONLY = ("--no-documents",)
 # processes of a crawl by a word of their command lines
 PARTS = {"forager.jobs": "runner", "forager.crawl.extraction.process": "extraction"}
-# what a crawl is measured by: the rest is the command itself, however large the site
+# the parts of a crawl; the rest is the command itself, independent of the size of the site
 OF_A_CRAWL = ("runner", "extraction", "PostgreSQL")
 
 
@@ -54,7 +54,7 @@ class Crawl:
 def crawl_with_forager(
     url: str, home: Path, options: Sequence[str] = (), parts: Mapping[str, str] = PARTS
 ) -> Crawl:
-    """The database's work is counted in."""
+    """Run a crawl with Forager; the database is included."""
     with join_server(home) as server:
         command = [
             str(Path(sys.executable).parent / "forager"), "--home", str(home), "crawl", url,
@@ -90,7 +90,7 @@ def crawl_with_peer(
 
 
 def install_peers() -> None:
-    """The peers live in an environment of their own: they are no dependency of Forager."""
+    """Install the other crawlers into a separate environment: Forager does not depend on them."""
     ready = PEERS / ".ready"
     if ready.exists() and ready.stat().st_mtime >= LOCK.stat().st_mtime:
         return
@@ -101,7 +101,7 @@ def install_peers() -> None:
 
 
 def build_peers() -> dict[str, str]:
-    """Build the peers that are not in Python; why those are missing that could not be built."""
+    """Build the crawlers that are not in Python; return the reasons of failed builds."""
     missing = {}
     for peer, (tool, *_) in BUILDS.items():
         if shutil.which(tool) is None:
@@ -112,7 +112,7 @@ def build_peers() -> dict[str, str]:
 
 
 def _build(peer: str) -> subprocess.CompletedProcess[bytes]:
-    """Does little where nothing has changed since."""
+    """Returns quickly if nothing has changed."""
     command = [word.format(target=PEERS / "bin") for word in BUILDS[peer]]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(PEERS / "cargo")}
     folder = HERE / "contenders" / peer

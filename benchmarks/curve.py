@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 84, 56
-# told apart by people who see few colours, too: blue, orange, green, purple
+# distinguishable with color blindness: blue, orange, green, purple
 TONES = (("#0b62c4", "#6cb0ff"), ("#b54708", "#f5a35c"), ("#0f7a4d", "#5fd39b"),
          ("#7a3db8", "#c79bf2"))  # fmt: skip
 DASHES = ("", "7 4", "2 4", "10 3 2 3")
@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A chart: sizes from left to right, each ten times the one before at the same distance."""
+    """A chart with a logarithmic horizontal axis."""
 
     title: str
     x_label: str
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where numbers are on the drawing."""
+    """Coordinates of numbers in the drawing."""
 
     low: float
     high: float
@@ -150,7 +150,7 @@ def _document(title: str, description: str, parts: Sequence[str]) -> str:
 
 
 def _style() -> str:
-    """A background of its own: a picture cannot know on which page it stands."""
+    """A separate background, because the color of the page is unknown."""
     tones = "".join(
         f".t{n}{{stroke:{light};stroke-dasharray:{DASHES[n] or 'none'}}}"
         f".dot.t{n}{{fill:{light};stroke-dasharray:none}}"

@@ -1,4 +1,4 @@
-"""A shop that sells whatever is asked for: `python -m benchmarks.dispatch_shop`, says its port."""
+"""A shop with every requested product: `python -m benchmarks.dispatch_shop`, prints its port."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A worker that claims tasks and settles them at once: `python -m benchmarks.dispatch_worker`.
+"""A worker that claims tasks and settles them immediately: `python -m benchmarks.dispatch_worker`.
 
-What is left is the way of a task to its worker. Settings come from the environment.
+This measures only the dispatch. Settings come from the environment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_LIMIT = 1_000_000
 
 
 class Idler:
-    """Claims, settles, and has done nothing in between."""
+    """Claims and settles tasks without doing their work."""
 
     def __init__(self, database: Database, settings: Settings, worker_id: UUID) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class Idler:
 
 
 class Desk:
-    """An inbox whose answer is that all is done."""
+    """An inbox that reports every task as done."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, idler: Idler) -> None:
         self._loop = loop

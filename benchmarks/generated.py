@@ -21,7 +21,7 @@ WORDS = [
 
 
 def generate_site(folder: Path, pages: int) -> Site:
-    """Write so many pages; each is reached from the first within a few links. Reuses a site."""
+    """Write pages that are reachable from the first within a few links. Reuses an existing site."""
     site = Site(f"generated-{pages}", folder, START)
     if _file(folder, pages - 1).exists():
         return site

@@ -1,9 +1,9 @@
-"""Whether a learned block classifier beats the rules of extraction on documentation pages.
+"""Measure whether a learned block classifier is better than the rules on documentation pages.
 
     python -m benchmarks.learn_blocks CORPORA/docs
 
-A block is the smallest element that holds a run of text. Logistic regression over its features
-(what the rules decided among them) predicts whether people marked its text as main content. It is
+A block is the smallest element with a run of text. Logistic regression over its features (including
+the decision of the rules) predicts whether its text is annotated as main content. It is
 compared with the rules by cross-validation over the hosts of every second page, the pages that
 rules were tuned on; `--held-out` also reads the others, with all of the first to learn from.
 """
@@ -130,7 +130,7 @@ def _shingles(text: str) -> set[tuple[str, ...]]:
 
 
 def _share(text: str, known: set[tuple[str, ...]]) -> float:
-    """How much of a text stands in another one: by three words in a row, or by all it has."""
+    """The share of a text that is in another one, by groups of three words or all of its words."""
     words = re.findall(r"\w+", text.lower())
     n = min(3, len(words))
     if not n:
@@ -139,7 +139,7 @@ def _share(text: str, known: set[tuple[str, ...]]) -> float:
     return sum(run in known for run in runs) / len(runs)
 
 
-# the features that say what the rules decided
+# the features with the decisions of the rules
 _OF_RULES = (1, 2, 3, 4)
 
 
@@ -164,7 +164,7 @@ def fit(samples: Sequence[Sample], *, with_rules: bool = True) -> Any:
 
 
 def read(sample: Sample, weights: Any, least: float) -> str:
-    """The text by the rules, without blocks that are refused and with blocks that they left out."""
+    """The text of the rules, without rejected blocks and with added blocks."""
     text = Counter(re.findall(r"\w+", sample.by_rules.lower()))
     for block in sample.blocks:
         p = 1 / (1 + math.exp(-max(-30.0, min(30.0, float(np.dot(block.features, weights))))))
@@ -187,14 +187,14 @@ def compare(samples: Sequence[Sample], models: Sequence[Any], least: float) -> s
 
 
 def best_possible(samples: Sequence[Sample]) -> float:
-    """The F1 of a classifier that is never wrong about a block."""
+    """The F1 of a classifier that makes no errors."""
     chosen = [" ".join(b.text for b in s.blocks if b.wanted) for s in samples]
     scores = [word_scores(t, s.page.content)[2] for t, s in zip(chosen, samples, strict=True)]
     return sum(scores) / len(scores)
 
 
 def alone(samples: Sequence[Sample], models: Sequence[Any]) -> float:
-    """The F1 of a classifier that does not know what the rules decided."""
+    """The F1 of a classifier without the decisions of the rules."""
     scores = [
         word_scores(
             " ".join(b.text for b in s.blocks if np.dot(b.features, weights) > 0), s.page.content

@@ -1,4 +1,4 @@
-"""What a measurement was made on: numbers without their machine say nothing."""
+"""The machine of a measurement, without which its numbers mean little."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def describe_machine(folder: Path) -> list[tuple[str, str]]:
 
 
 def _python() -> str:
-    """With how it was built: the same version runs a tenth slower without optimisation."""
+    """The Python version and how it was built: without optimization it is 10 % slower."""
     arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")
     optimised = "--enable-optimizations" in arguments
     return platform.python_version() + ("" if optimised else ", built without PGO")
@@ -52,7 +52,7 @@ def _processor() -> str:
 
 
 def _sync_ms(folder: Path) -> float:
-    """What a durable commit costs at least on this disk."""
+    """The minimum time of a durable commit on this disk."""
     path = folder / "sync-probe"
     sync = getattr(os, "fdatasync", os.fsync)
     times = []

@@ -1,4 +1,4 @@
-"""One shop on many loopback addresses: `python -m benchmarks.many_shops COUNT`, says its port."""
+"""One shop on many loopback addresses: `python -m benchmarks.many_shops COUNT`, prints its port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page's tree has, and what an independent parser finds in its markdown."""
+"""Compare the tree of a page with what an independent parser finds in its markdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFacts:
-    """Everything is reduced to what must survive: words, code without blanks, destinations."""
+    """The content that must be kept: words, code without blanks, link targets."""
 
     headings: tuple[tuple[int, str], ...] = ()
     code_blocks: tuple[str, ...] = ()
@@ -170,7 +170,7 @@ def _is_data_table(table: LexborNode) -> bool:
 
 def _table_rows(tree: LexborHTMLParser) -> Iterator[str]:
     for table in tree.css("table"):
-        # cells that span rows are repeated in the markdown, which is no loss
+        # cells that span rows are repeated in the markdown
         spans = table.css_first("[rowspan]") is not None
         if _is_data_table(table) and not spans:
             rows = (_words(row.text(separator=" ")) for row in table.css("tr"))
@@ -199,5 +199,5 @@ def _is_code_or_heading(node: LexborNode, href: str) -> bool:
 
 
 def _comparable(url: str) -> str:
-    """Both sides spell escapes in their own way."""
+    """Normalize escapes, which both sides write differently."""
     return re.sub(r"%[0-9A-Fa-f]{2}|[()<>\[\]\"'`|^{}\\ ]", "", url)

@@ -1,4 +1,4 @@
-"""The data of a report, read again: what the overview quotes and the curves are drawn from."""
+"""Read the data of a report, for the overview and the charts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def row(self, name: str) -> Sequence[str] | None:
-        """The first row whose name begins so: what is behind it may be a goal."""
+        """The first row whose name starts with the text; a goal may follow."""
         return next((row for row in self.rows if row[0].startswith(name)), None)
 
     def cell(self, name: str, column: str) -> str | None:
@@ -32,7 +32,7 @@ class Table:
         return number_in(self.cell(name, column))
 
     def points(self, column: str) -> list[tuple[float, float]]:
-        """First column against another one, where both are numbers."""
+        """The numbers of the first column and of another one."""
         found = []
         for row in self.rows:
             x, y = number_in(row[0]), number_in(self.cell(row[0], column))
@@ -55,13 +55,13 @@ class Measured:
         return self.machine.get("date", "unknown")
 
     def table(self, column: str, heading: str = "") -> Table | None:
-        """The first table with such a column below a heading that begins so."""
+        """The first table with this column below a heading that starts with the text."""
         return next(
             (t for t in self.tables if t.heading.startswith(heading) and column in t.head), None
         )
 
     def cell(self, name: str, column: str, heading: str = "") -> str | None:
-        """The first cell of that name, in any table below such a heading."""
+        """The first cell with this name in any table below the heading."""
         for table in self.tables:
             if table.heading.startswith(heading) and (found := table.cell(name, column)):
                 return found
@@ -75,7 +75,7 @@ def number_in(text: str | None) -> float | None:
 
 
 def read_measured(data: Path, name: str) -> Measured | None:
-    """What a report left behind, if it ever ran."""
+    """The data of a report, or None if it never ran."""
     try:
         kept: dict[str, Any] = json.loads((data / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One page of all results, drawn from their data: headline numbers, ratios, growth curves."""
+"""Write one page with all results: headline numbers, ratios, growth charts."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from benchmarks.parts import PARTS
 from benchmarks.report import Row, as_table
 
 PAGE = "README.md"
-# what the crawls of Forager are held against
+# the crawlers that Forager is compared with
 PEERS = ("Scrapy, JOBDIR", "Scrapy, JOBDIR, markdown", "Crawlee, files", "the limit")
 RATE = "pages/s"
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A number worth quoting, and where it stands."""
+    """A headline number, and the cell that it comes from."""
 
     what: str
     report: str
@@ -98,7 +98,7 @@ DRAWINGS = (
 
 
 def write_overview(results: Path, *, quick: bool = False) -> Path:
-    """The page and its curves, from whatever has been measured so far."""
+    """Write the page and its charts from all results so far."""
     data = results / "data"
     found = {part.report: read_measured(data, part.report) for part in PARTS}
     known = {name: measured for name, measured in found.items() if measured is not None}
@@ -141,7 +141,7 @@ def _machine(known: Mapping[str, Measured]) -> Iterator[str]:
 
 
 def _postgresql(known: Mapping[str, Measured]) -> str:
-    """Only the queue asks its server."""
+    """The version of PostgreSQL, which only the queue report has."""
     return known["queue"].machine.get("PostgreSQL", "") if "queue" in known else ""
 
 
@@ -170,7 +170,7 @@ def _crawl_blocks(known: Mapping[str, Measured]) -> Iterator[str]:
 
 
 def _ratios(table: Table) -> str:
-    """Every crawler as a row; Forager's with their ratios."""
+    """One row per crawler, with the ratios to Forager."""
     rates = {row[0]: number_in(table.cell(row[0], RATE)) for row in table.rows}
     peers = [(peer, _exact(rates, peer)) for peer in PEERS]
     rows: list[Row] = []
@@ -182,7 +182,7 @@ def _ratios(table: Table) -> str:
 
 
 def _exact(rates: Mapping[str, float | None], peer: str) -> float | None:
-    """By its whole name, or by its name and what explains it."""
+    """Compare the name with or without its explanation."""
     return next(
         (rate for name, rate in rates.items() if name == peer or name.startswith(f"{peer} (")), None
     )
@@ -240,7 +240,7 @@ def _dates(known: Mapping[str, Measured], runs: Mapping[str, dict[str, Any]]) ->
         measured, run = known.get(part.report), runs.get(part.name, {})
         if measured is None and not run:
             continue
-        # a run that failed says nothing of the numbers that are shown
+        # a failed run has no numbers
         good = run if run and not run["failed"] else {}
         rows.append([
             f"[{part.name}]({measured.page})" if measured else part.name,

@@ -1,4 +1,4 @@
-"""What `make bench` is made of: each part is a program of its own that leaves a report."""
+"""The parts of `make bench`: each is a separate program that writes a report."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A program, how it is called in a whole run and in a quick one, and what to expect."""
+    """A program, its arguments in full and quick runs, and its expected duration."""
 
     name: str
     module: str
     report: str  # the name of its page and of its data
-    minutes: float  # on two cores with nothing beside; a run may take five times that
+    minutes: float  # on two idle cores; a run may take five times as long
     options: Sequence[str] = ()
     quick: Sequence[str] = ()
 

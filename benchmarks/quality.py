@@ -1,8 +1,8 @@
-"""How good extraction is on real pages: python -m benchmarks.quality CORPORA [SITE ...]
+"""Quality of extraction on real pages: python -m benchmarks.quality CORPORA [SITE ...]
 
 CORPORA is a folder with `docs/` (pages with their main content) and `products/` (pages with the
-fields of their products). The reports are printed and saved in `benchmarks/results/`; what is
-wrong is listed. Each SITE is a folder of HTML pages that is audited as a whole.
+fields of their products). The reports are printed and saved in `benchmarks/results/`, with a list
+of all errors. Each SITE is a folder of HTML pages that is audited as a whole.
 """
 
 from __future__ import annotations

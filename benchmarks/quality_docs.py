@@ -1,8 +1,7 @@
-"""Main content and markdown of documentation pages, against people's word and the pages' own.
+"""Quality of main content and markdown of documentation pages.
 
-Main content is compared with what people marked on each page. Markdown is read by an independent
-parser, and must hold the headings, code blocks, table rows and links that the main element has in
-the page's tree.
+Main content is compared with manual annotations. Markdown is read by an independent parser, and
+must contain the headings, code blocks, table rows and links of the main element of the page.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LOW = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, and what people said about it."""
+    """A page and its annotations."""
 
     name: str
     url: str
@@ -49,7 +48,7 @@ class Score:
 
 
 def report_docs(folder: Path, sites: Sequence[Path] = ()) -> str:
-    """Score all pages of the folder and audit whole sites; the report, which is also saved."""
+    """Score all pages of the folder and audit sites; save and return the report."""
     scores = [score_page(page) for page in load_pages(folder)]
     report = Report("Quality of documents")
     report.text(f"{len(scores)} documentation pages, extractor version {EXTRACTOR_VERSION}.")
@@ -169,7 +168,7 @@ def _markdown_table(report: Report, scores: list[Score]) -> None:
 
 
 def _in_order(expected: Sequence[object], found: Sequence[object]) -> bool:
-    """Whether all are there in this order; definitions are headings only in the markdown."""
+    """Whether all headings are present in order; definitions are headings only in the markdown."""
     rest = iter(found)
     return all(heading in rest for heading in expected)
 

@@ -1,4 +1,4 @@
-"""How good search is on real documentation: python -m benchmarks.quality_search QUERIES
+"""Quality of search on real documentation: python -m benchmarks.quality_search QUERIES
 
 QUERIES is a JSON file: per site, keywords and questions, each with a pattern of the URLs that
 answer it. Sites are Debian packages; they are crawled once into the folder SEARCH_BENCH_CACHE
@@ -21,7 +21,14 @@ import uvloop
 
 from benchmarks.machine import describe_machine
 from benchmarks.report import Report
-from benchmarks.search_sites import BLIND, DEVELOPMENT, HELD_OUT, DocumentationSite, prepare
+from benchmarks.search_sites import (
+    BLIND,
+    DEVELOPMENT,
+    FURTHER,
+    HELD_OUT,
+    DocumentationSite,
+    prepare,
+)
 from forager.db.database import Database
 from forager.db.embedded import join_server
 from forager.documents.search import SearchRequest, ranking, search
@@ -33,7 +40,7 @@ from forager.settings import Settings
 CACHE = Path(os.environ.get("SEARCH_BENCH_CACHE", "/var/tmp/forager-search"))
 OWN_QUERIES = Path(__file__).parent / "search_queries.json"
 DEPTH = 10
-# what the tables cannot say
+# notes below the tables
 HISTORY = (
     "Before ranking was rewritten, the development sites had 60 % first and 72 % in the first"
     " three for keywords, 46 % and 58 % for questions. The first measurement of the held-out"
@@ -68,11 +75,17 @@ HEAD = ("queries", "number", "first", "first three", "MRR", "median ms", "p90 ms
 
 Queries = dict[str, dict[str, list[list[str]]]]
 Group = tuple[str, Sequence[DocumentationSite]]
+GROUPS: dict[str, Sequence[DocumentationSite]] = {
+    "Development": DEVELOPMENT,
+    "Held-out": HELD_OUT,
+    "Blind": BLIND,
+    "Further": FURTHER,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A query, and at which place its answer was found: from 1, or 0 if not."""
+    """A query and the rank of its answer: from 1, or 0 if not found."""
 
     site: str
     kind: str
@@ -140,7 +153,7 @@ async def report_group(
 async def report_signals(
     database: Database, queries: Queries, groups: Sequence[Group], report: Report
 ) -> None:
-    """What each signal contributes: all queries without it, by words alone."""
+    """Measure the contribution of each signal: all queries without it, by words alone."""
     report.heading("Without one signal")
     report.text("All sites, by words. The first row has every signal.")
     sites = [site.name for _, group in groups for site in group]
@@ -171,15 +184,14 @@ async def run(url: str, options: argparse.Namespace, report: Report) -> None:
 
 
 def groups_of(options: argparse.Namespace) -> list[Group]:
-    every: list[Group] = [("Development", DEVELOPMENT), ("Held-out", HELD_OUT), ("Blind", BLIND)]
-    return [(name, sites) for name, sites in every if options.only in (None, name)]
+    return [(name, sites) for name, sites in GROUPS.items() if options.only in (None, name)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("queries", type=Path)
-    parser.add_argument("--only", choices=("Development", "Held-out", "Blind"))
-    parser.add_argument("--misses", action="store_true", help="list what was not found first")
+    parser.add_argument("--only", choices=(*GROUPS,))
+    parser.add_argument("--misses", action="store_true", help="list queries not answered first")
     parser.add_argument("--signals", action="store_true", help="leave out each signal in turn")
     options = parser.parse_args()
     configure_logs("critical")

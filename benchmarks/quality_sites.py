@@ -1,8 +1,7 @@
-"""What extraction keeps of whole sites: folders of HTML pages, such as Debian's -doc packages.
+"""Audit the extraction of whole sites: folders of HTML pages, such as Debian's -doc packages.
 
-Nobody marked these pages, so nothing here says what their main content is. What must not happen
-can be counted all the same: pages that come out empty, headings that are in no section, anchors
-that lead nowhere, definitions without a section.
+These pages are not annotated, so their main content is unknown. Errors can still be counted: empty
+pages, headings without a section, anchors without a target, definitions without a section.
 """
 
 from __future__ import annotations

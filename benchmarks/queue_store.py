@@ -25,7 +25,7 @@ KIND = "selftest"
 PAYLOAD = {"steps": 0, "seconds": 0.0}
 BATCH = 20
 CLAIMERS = 4
-# the owner of what a measurement adds, so that it can be taken away again
+# the owner of all jobs that a measurement adds, so that they can be removed
 BENCH_USER = UUID(int=7)
 
 # every row is due, so the index that claims read is as large as it can be
@@ -42,7 +42,7 @@ GIVE_BACK: LiteralString = """
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A database of its own with so many pending jobs in it."""
+    """A separate database with pending jobs."""
 
     rows: int
     url: str
@@ -50,7 +50,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Beats:
-    """What heartbeats did to the table."""
+    """The effect of heartbeats on the table."""
 
     updates: int
     hot: int
@@ -59,18 +59,18 @@ class Beats:
 
 
 def load_table(server: str, rows: int) -> Table:
-    """Make a database with so many rows."""
+    """Create a database with this number of rows."""
     table = _create(server, f"queue_{rows}", rows, sql.SQL(""))
     schema.upgrade(table.url)
     _execute(table, LOAD, {"rows": rows})
     _execute(table, "VACUUM (ANALYZE)")
-    # what loading left to write must not be written while something is measured
+    # write everything to disk before the measurement
     _execute(table, "CHECKPOINT")
     return table
 
 
 def copy_without_waiting(server: str, table: Table) -> Table:
-    """The same rows again, in a database whose commits do not wait for the disk."""
+    """A copy of the rows in a database whose commits do not wait for the disk."""
     name = urlsplit(table.url).path.strip("/")
     source = sql.SQL("TEMPLATE {} STRATEGY file_copy").format(sql.Identifier(name))
     copy = _create(server, f"{name}_unsafe", table.rows, source)
@@ -89,7 +89,7 @@ def _create(server: str, name: str, rows: int, source: sql.Composable) -> Table:
 
 @asynccontextmanager
 async def opened_queue(table: Table, *, sessions: int = 1) -> AsyncIterator[Queue]:
-    """A queue whose connections are there before the clock starts."""
+    """A queue whose connections are open before the measurement starts."""
     async with Database(table.url, max_size=sessions) as database:
         async with AsyncExitStack() as stack:
             for _ in range(sessions):
@@ -101,7 +101,7 @@ async def opened_queue(table: Table, *, sessions: int = 1) -> AsyncIterator[Queu
 
 
 async def claim_rate(table: Table, jobs: int, *, limit: int, claimers: int) -> float:
-    """Claims per second of so many workers that take up to `limit` jobs at a time."""
+    """Claims per second of several workers that claim up to `limit` jobs at a time."""
     calls = jobs // limit // claimers
     async with opened_queue(table, sessions=claimers) as queue:
         start = time.perf_counter()
@@ -126,7 +126,7 @@ async def _claim(queue: Queue, calls: int, limit: int) -> list[Job]:
 
 
 async def enqueue_rate(table: Table, jobs: int, *, batch: int) -> float:
-    """Jobs put in per second, with so many in each call."""
+    """Enqueued jobs per second, several per call."""
     new = NewJob(kind=KIND, payload=PAYLOAD, user_id=BENCH_USER)
     async with opened_queue(table) as queue:
         start = time.perf_counter()
@@ -144,7 +144,7 @@ async def enqueue_rate(table: Table, jobs: int, *, batch: int) -> float:
 
 
 async def beat(table: Table, *, workers: int, rounds: int) -> Beats:
-    """Let workers that hold twenty jobs each renew them, round after round."""
+    """Let workers with twenty jobs each renew their leases repeatedly."""
     async with opened_queue(table) as queue:
         held = [await _claim_leases(queue) for _ in range(workers)]
     before = await _counts(table)

@@ -1,4 +1,4 @@
-"""Times of a real worker: from enqueue to claim, and from a runner's death to its job running."""
+"""Latency of a real worker: from enqueue to claim, and from a killed runner to its restart."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WorkerBench:
     async def enqueue_to_claim(self, samples: int) -> AsyncIterator[float]:
         """Seconds between the two events of each job, by the database's clock."""
         for _ in range(samples):
-            # idle, and at no fixed point of its polling
+            # idle, and at a random time of its polling interval
             await self._until_idle()
             await asyncio.sleep(random.uniform(0.05, 0.35))
             job = await self._enqueue(steps=0, seconds=0.0)
@@ -76,7 +76,7 @@ class WorkerBench:
         return Recovery(claimed, time.monotonic() - start)
 
     async def _until_committed(self, job: Job, *, after_lease: int) -> None:
-        """Wait until a run under a later lease than this has committed something."""
+        """Wait for the first commit under a later lease."""
         async for _ in _moments():
             async with self._database.connection() as connection:
                 cursor = await connection.execute(
@@ -118,7 +118,7 @@ async def running_worker(url: str, settings: Settings) -> AsyncIterator[WorkerBe
 
 
 async def _moments() -> AsyncIterator[None]:
-    """Look again and again, but not for ever."""
+    """Poll until true, with a time limit."""
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         yield

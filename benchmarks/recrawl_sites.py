@@ -1,4 +1,4 @@
-"""Crawl documentation sites twice and list what the second generation changed: nothing should.
+"""Crawl documentation sites twice and list changes in the second generation; there should be none.
 
     python -m benchmarks.recrawl_sites [SITE ...]
 
@@ -28,7 +28,7 @@ SITES = tuple(
 
 def recrawl(site: DocumentationSite, home: Path) -> str:
     """Pages of the second crawl, and how many of them it added, removed, changed or renamed."""
-    folder = unpacked(CACHE, site.package) / "usr/share/doc" / site.folder
+    folder = unpacked(CACHE, site.package) / "usr/share" / site.folder
     options = ("--source", site.name, *site.options)
     with served(Site(site.package, folder, site.start), validators=False) as url:
         crawl_with_forager(url, home, options)

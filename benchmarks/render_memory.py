@@ -1,4 +1,4 @@
-"""Memory of a renderer over thousands of pages, which must not grow with their number."""
+"""Memory of a renderer over thousands of pages, which must stay constant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SAMPLES = 10
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """After so many pages: memory in MB, processes, open files, processor seconds so far."""
+    """Memory in MB, processes, open files and processor seconds after a number of pages."""
 
     pages: int
     runner_mb: float

@@ -1,7 +1,7 @@
 """Single-page documentation sites built from npm packages: docsify, and a Vue router app.
 
-Each shows the markdown files of a package's own documentation, so the truth is known: one page
-for each file, with the text of that file.
+Each shows the markdown files of a package's documentation, so the expected result is known: one
+page per file, with the text of that file.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def static_twin(site: DocsSite, folder: Path) -> DocsSite:
 
 @contextmanager
 def served(site: DocsSite) -> Iterator[str]:
-    """The URL of a server that answers unknown paths with the app, as such sites are served."""
+    """The URL of a server that answers unknown paths with the app, as usual for such sites."""
     handler = partial(_Handler, directory=str(site.folder))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever, daemon=True)
@@ -100,7 +100,7 @@ def served(site: DocsSite) -> Iterator[str]:
 
 
 def found_share(markdown: str, text: str) -> float:
-    """Of the different words of a source, how many its page shows."""
+    """The share of distinct words of a source that its page shows."""
     prose = re.sub(r"```.*?```|<!--.*?-->|\]\([^)]*\)|<[^>]*>", " ", markdown, flags=re.DOTALL)
     words = set(WORD.findall(prose))
     return len(words & set(WORD.findall(text))) / len(words) if words else 1.0
@@ -116,7 +116,7 @@ class _Handler(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _write_docs(folder: Path, package: str, inside: str) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _members(package: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _tarball(package: str) -> Path:
-    """The package of npm, obtained once for a user."""
+    """The npm package, downloaded once per user."""
     name, _, version = package.partition("@")
     kept = CACHE / f"{name}-{version}.tgz"
     if not kept.exists():

@@ -1,4 +1,4 @@
-"""A report: as markdown on the screen and in the folder of results, and as data beside it."""
+"""A report: printed and saved as markdown, and saved as data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# another folder for runs that are too small to be quoted
+# another folder for quick runs
 RESULTS = Path(os.environ.get("BENCH_RESULTS") or Path(__file__).parent / "results")
 DATA = RESULTS / "data"
 MACHINE = "machine"
@@ -34,7 +34,7 @@ class Report:
         self._parts.append(text)
 
     def table(self, head: Row, rows: Sequence[Row]) -> None:
-        """The first column is words, the others are numbers."""
+        """The first column is text, the others are numbers."""
         self._parts.append(as_table(head, rows))
         if head[0] == MACHINE:
             self._machine = {row[0]: row[1] for row in rows}
@@ -44,7 +44,7 @@ class Report:
             )
 
     def write(self, name: str) -> str:
-        """Save the report under a name, and its tables as data; its text."""
+        """Save the report under a name, and its tables as data; return its text."""
         text = "\n\n".join(self._parts) + "\n"
         DATA.mkdir(parents=True, exist_ok=True)
         (RESULTS / name).write_text(text, encoding="utf-8")
@@ -55,7 +55,7 @@ class Report:
 
 
 def as_table(head: Row, rows: Sequence[Row]) -> str:
-    """A table of markdown that is read well as text, too."""
+    """A markdown table that is also readable as text."""
     widths = [max(3, *(len(row[column]) for row in (head, *rows))) for column in range(len(head))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return "\n".join(_line(row, widths) for row in (head, rule, *rows))

@@ -1,4 +1,4 @@
-"""A million sections from real text: chunks of it are indexed once and put together at random."""
+"""A million sections from real text: chunks are indexed once and combined at random."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RealText:
-    """Headings and the texts below them, as some real pages have them."""
+    """Headings and texts of real pages."""
 
     headings: list[str]
     texts: list[str]
 
     def two_words(self, count: int, chance: random.Random) -> list[str]:
-        """Half from neighbours in a text, half from a heading: what people look for is there."""
+        """Queries of two words, half from texts and half from headings, so that they have hits."""
         pairs: list[str] = []
         while len(pairs) < count:
             pool = self.texts if len(pairs) % 2 else self.headings
@@ -43,7 +43,7 @@ class RealText:
         return pairs
 
     def names(self, count: int, chance: random.Random) -> list[str]:
-        """Identifiers that occur."""
+        """Identifiers that occur in the texts."""
         known = sorted({name for text in self.texts for name in identifier_lexemes(text)})
         return [chance.choice(known) for _ in range(count)] if known else []
 
@@ -93,8 +93,8 @@ _SOURCES: LiteralString = """
     UPDATE sources s SET published_generation = g.id
       FROM generations g WHERE g.source_id = s.id AND g.state = 'published'
 """
-# Three fifths of the pages are of the first generation. Each refresh finds a third of the pages
-# changed, whichever they are: what readers see is spread over the whole table.
+# Three fifths of the pages are from the first generation. Each refresh finds a random third of the
+# pages changed, so that published sections are spread over the whole table.
 _DOCUMENTS: LiteralString = """
     CREATE TABLE page AS
     SELECT n, 1 + n %% %(sources)s AS source, born,
@@ -148,7 +148,7 @@ _SEARCH: LiteralString = """
 
 
 def load(connection: Connection, text: RealText, rows: int) -> Iterator[str]:
-    """Fill the tables; yields what comes next. Indexes are made afterwards, as a dump's are."""
+    """Fill the tables, and yield the name of each step. Indexes are created at the end."""
     connection.execute("SET synchronous_commit = off; SET maintenance_work_mem = '512MB'")
     connection.execute("SET work_mem = '256MB'; SET statement_timeout = 0; SELECT setseed(0.5)")
     yield "reading the text"
@@ -185,7 +185,7 @@ def _run_named(connection: Connection, statements: LiteralString, values: dict[s
 
 
 def _drop_indexes(connection: Connection) -> list[str]:
-    """Drop the two search indexes; what makes them again."""
+    """Drop the two search indexes; return the statements that create them."""
     found = connection.execute(
         "SELECT indexname, indexdef FROM pg_indexes"
         " WHERE tablename = 'section_search' AND indexdef LIKE '%gin%'"

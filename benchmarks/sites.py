@@ -64,7 +64,7 @@ _PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"
 
 @contextmanager
 def served(site: Site, *, validators: bool = True) -> Iterator[str]:
-    """The site behind nginx, for as long as the block runs; its start URL."""
+    """Serve the site with nginx during the block; yields the start URL."""
     headers = "" if validators else 'etag off; add_header Last-Modified "";'
     with TemporaryDirectory(prefix="forager-nginx-") as folder:
         port = _free_port()
@@ -86,7 +86,7 @@ def served(site: Site, *, validators: bool = True) -> Iterator[str]:
 
 
 def _user() -> str:
-    """Started by root, nginx would read files as nobody, who may not enter a temporary folder."""
+    """As root, nginx would read files as `nobody`, who has no access to a temporary folder."""
     if os.getuid() != 0:
         return ""
     return f"user root {grp.getgrgid(0).gr_name};"

@@ -1,9 +1,9 @@
-"""What many products need: rows and bytes as measured, then requests, proxies and money.
+"""Requirements of many products: measured rows and bytes, requests, proxies and costs.
 
     python -m benchmarks.sizing [--products 10000]
 
-Fills an embedded PostgreSQL of its own in a temporary folder as the parse stage does, measures
-what a row takes, and multiplies. Writes `benchmarks/results/sizing.md`.
+Fills a separate embedded PostgreSQL in a temporary folder as the parse stage does, and measures
+and extrapolates the size of its rows. Writes `benchmarks/results/sizing.md`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GB = 1e9
 # what grows with the products
 TABLES = ("products", "crawl_tasks", "price_history", "images", "extractions", "task_attempts",
           "catalog_events")  # fmt: skip
-# lists and searches of people use them; crawling does not
+# lists and searches use them; crawling does not
 DROPPABLE = (
     "products_name_idx", "products_price_idx", "products_availability_idx",
     "products_brand_idx", "products_category_idx", "products_tsv_idx", "products_created_idx",
@@ -40,7 +40,7 @@ DROPPABLE = (
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What is not measured here. Change them to what is true for you."""
+    """Assumptions that are not measured. Change them to match your installation."""
 
     changes_a_year: float = 12  # of the price, for each product
     images: float = 5
@@ -48,18 +48,18 @@ class Assumptions:
     page_kb: float = 40  # of one response, compressed
     visits_archived: float = 2  # responses kept for each product
     image_kb: float = 60
-    bloat: float = 1.4  # fill factors and dead rows, which VACUUM FULL has hidden
+    bloat: float = 1.4  # fill factors and dead rows, which VACUUM FULL removes
     hot: float = 0.05  # share of the database that should be in memory
     visit_cpu_ms: float = 20  # of a worker: fetch, archive, read
     write_cpu_ms: float = 0.6  # of PostgreSQL
     busy: float = 0.5  # how much of a core may be used on average
     proxied: float = 0.2  # share of the requests that need a proxy
-    proxy_rate: float = 0.2  # requests/s that one proxy carries over its hosts
-    core_gb: float = 4  # memory that comes with a core
+    proxy_rate: float = 0.2  # requests/s through one proxy, over all hosts
+    core_gb: float = 4  # memory per core
     core_dollars: float = 12.0  # a core for a month
     disk_dollars: float = 0.10  # a GB of SSD for a month
     object_dollars: float = 0.02  # a GB in an object store for a month
-    proxy_dollars: float = 1.0  # a proxy of a data centre for a month
+    proxy_dollars: float = 1.0  # a data center proxy for a month
     proxy_gb_dollars: float = 0.5  # a GB through it
 
 
@@ -68,7 +68,7 @@ class Plan:
     name: str
     products: float
     every_days: float
-    copies: int = 1  # of the database: a standby is the second
+    copies: int = 1  # copies of the database, including a standby
     is_lean: bool = False  # without the droppable indexes and images, a week of history
 
 
@@ -84,7 +84,7 @@ PLANS = (
 
 @dataclass(frozen=True, slots=True)
 class RowSize:
-    """Bytes of one row: of the table with what is kept beside it, and of each index."""
+    """Bytes per row, of the table with TOAST data and of each index."""
 
     heap: float
     indexes: dict[str, float]
@@ -95,7 +95,7 @@ class RowSize:
 
 
 async def fill(url: str, products: int) -> None:
-    """All products new, once seen unchanged, and once with another price."""
+    """Write all products as new, then unchanged, then with another price."""
     load_tasks(url, products)
     async with Database(url) as database:
         shop = Shop(database, products)
@@ -146,7 +146,7 @@ def rows_of(plan: Plan, given: Assumptions) -> dict[str, float]:
         "task_attempts": visits * 2,
         "catalog_events": plan.products * given.changes_a_year * given.history_days / 365,
     }
-    if plan.is_lean:  # a week of history is enough to see what is wrong
+    if plan.is_lean:  # a week of history is enough to investigate errors
         for name in ("extractions", "task_attempts", "catalog_events"):
             rows[name] *= 7 / given.history_days
     return rows

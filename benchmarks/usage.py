@@ -1,4 +1,4 @@
-"""What a command costs: time, processor time and peak memory of everything it starts."""
+"""Resource usage of a command and its child processes: time, processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 SAMPLE = 0.1
-# how often the processor time of each process is read; what it uses after the last look is lost
+# how often the processor time of each process is read; usage after the last sample is lost
 LOOK = 0.01
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -26,9 +26,9 @@ class Usage:
     seconds: float
     cpu_seconds: float
     peak_mb: float
-    # processor time by part of the command, where parts were asked for
+    # processor time by part of the command, if parts were requested
     parts: Mapping[str, float] = field(default_factory=dict)
-    # peak of each part by itself, in MB; they need not fall together
+    # peak of each part in MB, not necessarily at the same time
     memory: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ def _cpu_with_ended_children(pid: int) -> float:
 
 
 class _Peak:
-    """Samples the memory of a command and of a server; shared pages are shared out (PSS)."""
+    """Samples the memory (PSS) of a command and of a server."""
 
     def __init__(self, pid: int, also: int | None, names: Mapping[str, str]) -> None:
         self._pid = pid
@@ -142,7 +142,7 @@ def _memory(pid: int) -> int:
 
 
 class _Parts:
-    """Reads the processor time of everything below a process, by what each of them is."""
+    """Reads the processor time of all descendants of a process, by part."""
 
     def __init__(self, pid: int, names: Mapping[str, str]) -> None:
         self._pid = pid
@@ -167,14 +167,14 @@ class _Parts:
         while not self._done.wait(LOOK):
             for pid in _below(self._pid):
                 with contextlib.suppress(OSError):
-                    # every time: between fork and exec a child has its parent's name
+                    # read each time: until exec, a child has the name of its parent
                     if name := _named(pid, self._names):
                         self._part_of[pid] = name
                         self._used[pid] = _own_cpu(pid)
 
 
 def _named(pid: int, names: Mapping[str, str]) -> str | None:
-    """Which part a process is, by its command line; None also when it is gone."""
+    """The part of a process by its command line; None also if it has ended."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -196,5 +196,5 @@ def _own_cpu(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat behind the name, which may hold anything."""
+    """The fields of /proc/PID/stat after the name, which may contain anything."""
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Chaos: a site that knows its truth, everything that crawls it, and a monkey that breaks things.
+"""Chaos tests: inject faults into a running cluster and check that every promise is kept.
 
-A development tool beside the tests, not a part of the wheel: `make chaos`, or `python -m chaos`.
+A development tool that is not part of the wheel. Run `make chaos` or `python -m chaos`.
 """

@@ -1,4 +1,4 @@
-"""`python -m chaos`: break everything for a while, and see whether the promises are kept."""
+"""`python -m chaos`: inject faults for some minutes, and check that the promises are kept."""
 
 from __future__ import annotations
 
@@ -29,27 +29,25 @@ app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_com
 
 @app.command()
 def chaos(
-    minutes: Annotated[float, typer.Option(min=0, help="How long things are broken.")] = 2.0,
-    seed: Annotated[int | None, typer.Option(help="To break the same again.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Runs, each with the next seed.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0, help="Duration of the fault injection.")] = 2.0,
+    seed: Annotated[int | None, typer.Option(help="Repeat the faults of an earlier run.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Number of runs; each uses the next seed.")] = 1,
     faults: Annotated[
-        int | None, typer.Option(min=0, help="How many.", show_default="30 a minute")
+        int | None, typer.Option(min=0, help="Number of faults.", show_default="30 per minute")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=20, help="Supervisors.")] = 3,
-    pages: Annotated[int, typer.Option(min=40, help="Pages of the site.")] = 3000,
-    load: Annotated[
-        int, typer.Option(min=0, max=256, help="Busy processes that compete for the cores.")
-    ] = 0,
+    workers: Annotated[int, typer.Option(min=1, max=20, help="Number of workers.")] = 3,
+    pages: Annotated[int, typer.Option(min=40, help="Number of pages of the crawled site.")] = 3000,
+    load: Annotated[int, typer.Option(min=0, max=256, help="Processes that load the cores.")] = 0,
     switch: Annotated[
         str | None,
         typer.Option("--break", help=f"Break a promise on purpose: {', '.join(Switch)}."),
     ] = None,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    keep: Annotated[bool, typer.Option(help="Leave database and logs behind.")] = False,
+    keep: Annotated[bool, typer.Option(help="Keep the database and the logs.")] = False,
 ) -> None:
-    """Crawl a site of thousands of pages while everything that runs is killed, frozen, cut off.
+    """Crawl a site of thousands of pages while processes are killed, frozen and disconnected.
 
-    Everything is on this machine and goes away at the end. Exit code 1: a promise was not kept.
+    Everything runs on this machine and is removed at the end. Exit code 1: a promise was broken.
     """
     configure_logs("critical")
     plan = Plan(
@@ -72,7 +70,7 @@ def chaos(
 
 def _run(plan: Plan, in_json: bool) -> Result:
     with RunProgress(plan) as progress:
-        result = asyncio.run(_until_told_to_stop(run(plan, progress.tell)))
+        result = asyncio.run(_until_stopped(run(plan, progress.show_progress)))
     if in_json:
         show_json(as_json(result))
     else:
@@ -80,8 +78,8 @@ def _run(plan: Plan, in_json: bool) -> Result:
     return result
 
 
-async def _until_told_to_stop(work: Coroutine[Any, Any, Result]) -> Result:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does: everything that it started ends with it."""
+async def _until_stopped(work: Coroutine[Any, Any, Result]) -> Result:
+    """End a run on SIGTERM and SIGHUP as on Ctrl-C: all processes that it started are stopped."""
     task = asyncio.ensure_future(work)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)

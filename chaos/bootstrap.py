@@ -1,8 +1,8 @@
-"""What happens first in every process of the harness: its modules are changed as they are imported.
+"""Patch the modules of every process of the cluster as they are imported.
 
-Python imports `sitecustomize` when it starts, and everything that Forager starts inherits the path
-to ours. So a change reaches supervisors, runners and their children alike, and costs nothing where
-a module is not used.
+Python imports `sitecustomize` at startup, and all processes that Forager starts inherit the path to
+ours. A patch therefore reaches supervisors, runners and their children, and costs nothing where a
+module is not imported.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
 
-from chaos import broken, clock, control, disk, family, impatience, lies
+from chaos import broken, clock, control, disk, lost_answers, run_processes, short_limits
 
 Patch = Callable[[ModuleType], None]
 
-# Python only mentions that its first module failed, and goes on without it: that must not be
+# if `sitecustomize` fails, Python only prints the error and continues: end the process instead
 SITECUSTOMIZE = f"""\
 import os
 
@@ -38,37 +38,37 @@ except BaseException:
 
 
 def write_sitecustomize(folder: Path) -> None:
-    """Put the first module where `PYTHONPATH` will find it."""
+    """Write `sitecustomize.py` to a folder of `PYTHONPATH`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
 
 
 def install() -> None:
-    """Change this process, if a harness started it."""
+    """Patch this process, if it belongs to a chaos run."""
     here = control.from_environment()
     if here is None:
         return
-    family.die_with_parent()
+    run_processes.die_with_parent()
     clock.install(here)
     patches: dict[str, list[Patch]] = defaultdict(list)
     everything = (
-        impatience.patches(),
-        lies.patches(here),
+        short_limits.patches(),
+        lost_answers.patches(here),
         disk.patches(here),
         clock.patches(),
-        family.patches(),
+        run_processes.patches(),
         broken.patches(os.environ.get(control.BREAK, "")),
     )
     for some in everything:
         for module, patch in some.items():
             patches[module].append(patch)
     too_late = sorted(patches.keys() & sys.modules.keys())
-    assert not too_late, f"imported before they could be changed: {too_late}"
+    assert not too_late, f"imported before they could be patched: {too_late}"
     sys.meta_path.insert(0, _Finder(patches))
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that are to be changed, as everybody else would, and changes them."""
+    """Finds modules in the usual way, and patches them after their import."""
 
     def __init__(self, patches: dict[str, list[Patch]]) -> None:
         self._patches = patches

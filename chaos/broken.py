@@ -1,4 +1,4 @@
-"""Switches that break a promise on purpose: a harness that finds nothing then is worth nothing."""
+"""Switches that break a promise on purpose, to prove that the harness detects it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from forager.errors import InvalidInput
 
 Patch = Callable[[ModuleType], None]
 
-# long enough for a look between the two transactions
+# long enough for a check between the two transactions
 GAP = 0.5
 FOREVER = 1e9
 NO_LIMIT = 1000
@@ -27,7 +27,7 @@ class Switch(StrEnum):
 
 
 def patches(name: str) -> dict[str, Patch]:
-    """What a switch changes; nothing without a name."""
+    """The patches of a switch; none for an empty name."""
     return _SWITCHES[Switch(name)] if name else {}
 
 
@@ -36,10 +36,10 @@ def checked_switch(name: str | None) -> Switch | None:
         return None if name is None else Switch(name)
     except ValueError:
         known = ", ".join(Switch)
-        raise InvalidInput(f"there is no switch {name!r}", hint=f"There are: {known}") from None
+        raise InvalidInput(f"unknown switch {name!r}", hint=f"Use one of: {known}") from None
 
 
-# --- no lease check: whoever lost a lease goes on writing, and never ends himself -----------------
+# --- no lease check: a runner that lost its lease continues to write, and does not stop -----------
 
 
 def _hold_nothing(module: ModuleType) -> None:
@@ -64,7 +64,7 @@ def _no_deadline(module: ModuleType) -> None:
     module.Guardian.__init__ = patient
 
 
-# --- checkpoint outside the transaction: rows first, the ledger a moment later --------------------
+# --- checkpoint outside the transaction: rows are committed before the ledger ---------------------
 
 
 def _write_state_later(module: ModuleType) -> None:
@@ -83,7 +83,7 @@ def _write_state_later(module: ModuleType) -> None:
     module.Committer.write = write_twice
 
 
-# --- no outbox: events without messages, as if those were only in a dead process's memory ---------
+# --- no outbox: events without messages, as if a process died before sending them -----------------
 
 
 def _events_alone(module: ModuleType) -> None:
@@ -92,7 +92,7 @@ def _events_alone(module: ModuleType) -> None:
     module.insert_events = store.insert_events_alone  # type: ignore[attr-defined]
 
 
-# --- double count: a page of each commit is entered twice -----------------------------------------
+# --- double count: one page of each commit is written twice ---------------------------------------
 
 
 def _count_twice(module: ModuleType) -> None:
@@ -105,7 +105,7 @@ def _count_twice(module: ModuleType) -> None:
     module.update_state = update  # type: ignore[attr-defined]
 
 
-# --- no budget: requests leave when they are ready ------------------------------------------------
+# --- no budget: requests are sent without waiting for a slot --------------------------------------
 
 
 def _no_limits(module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""A machine whose clock jumps: time of day as a process sees it, not the time it waits by."""
+"""Clock jumps: change the time of day that a process sees, not its timers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from chaos.control import Control
 
-# who asks for the time of day where it may reach the database, the archive or another host
+# modules whose time of day may reach the database, the archive or another host
 ASKED_IN = (
     "forager.archive.writer",
     "forager.tasks.stages.deposit",
@@ -20,10 +20,10 @@ ASKED_IN = (
 
 
 def install(control: Control) -> None:
-    honest = time.time
+    original = time.time
 
     def stepped() -> float:
-        return honest() + control.clock_step
+        return original() + control.clock_step
 
     time.time = stepped
 

@@ -1,4 +1,4 @@
-"""The cluster: a PostgreSQL, a line to it, and Forager's processes, which are kept up."""
+"""The cluster: PostgreSQL, a proxy in front of it, and Forager's processes, which are restarted."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 
-from chaos import control, family
+from chaos import control, run_processes
 from chaos.bootstrap import write_sitecustomize
-from chaos.impatience import SETTINGS
-from chaos.line import Line
+from chaos.connection_proxy import ConnectionProxy
+from chaos.short_limits import SETTINGS
 from chaos.store import audit
 from forager.db import schema
 from forager.db.database import Database, SessionLimits
@@ -27,14 +27,14 @@ from forager.db.embedded import ServerUse, join_server
 from forager.settings import ENV_PREFIX, env_name
 
 COMMAND = [sys.executable, "-m", "forager"]
-LOOK_INTERVAL = 0.2
+CHECK_INTERVAL = 0.2
 STOP_LIMIT = 20.0
 POSTMASTER_LIMIT = 60.0
 
 
 @dataclass(slots=True)
 class Member:
-    """One place in the cluster, and the process that fills it now."""
+    """A role in the cluster, and the process that currently has it."""
 
     slot: str
     arguments: tuple[str, ...]
@@ -47,10 +47,10 @@ class Member:
 
 
 class Cluster:
-    """Everything that runs. `database` is the harness's own way to PostgreSQL, without the line."""
+    """All running processes. `database` connects to PostgreSQL directly, without the proxy."""
 
     def __init__(
-        self, folder: Path, server: ServerUse, line: Line, *, workers: int, switch: str
+        self, folder: Path, server: ServerUse, line: ConnectionProxy, *, workers: int, switch: str
     ) -> None:
         self.folder = folder
         self.server = server
@@ -81,15 +81,15 @@ class Cluster:
         member.starts += 1
 
     async def keep_up(self) -> None:
-        """Start again whatever has ended, until cancelled."""
+        """Restart processes that have ended, until cancelled."""
         while True:
             for member in self.members:
                 if member.pid is None:
                     self.start(member)
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     def descendants(self, member: Member) -> list[psutil.Process]:
-        """Runners, their extraction processes, task workers and theirs; oldest first."""
+        """Runners and task workers with their extraction processes, oldest first."""
         with contextlib.suppress(psutil.Error):
             if member.pid is not None:
                 return psutil.Process(member.pid).children(recursive=True)
@@ -110,13 +110,13 @@ class Cluster:
             control.FOLDER: str(self.folder),
             control.SLOT: slot,
             control.BREAK: self._switch,
-            family.PARENT: str(os.getpid()),
+            run_processes.PARENT: str(os.getpid()),
         }
 
     # --- PostgreSQL ----------------------------------------------------------------------------
 
     async def restart_server(self) -> None:
-        """End PostgreSQL at once, without a checkpoint, and start it again."""
+        """Stop PostgreSQL immediately, without a checkpoint, and start it again."""
         await asyncio.to_thread(self._end_server)
         await asyncio.to_thread(self.server.ensure_running)
 
@@ -131,7 +131,7 @@ class Cluster:
     # --- the end -------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ask all processes to leave, wait for a while, and end what is left."""
+        """Ask all processes to stop, wait, and kill the remaining ones."""
         running = [member.process for member in self.members if member.pid is not None]
         for process in running:
             if process is not None:
@@ -141,7 +141,7 @@ class Cluster:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 if process is not None:
                     process.wait(STOP_LIMIT)
-        family.end_members(self.folder)
+        run_processes.kill_processes_of(self.folder)
         for process in running:
             if process is not None:
                 process.wait(STOP_LIMIT)
@@ -151,12 +151,12 @@ class Cluster:
 async def running_cluster(
     folder: Path, *, workers: int, switch: str = ""
 ) -> AsyncIterator[Cluster]:
-    """A cluster on a server of its own, with the audit installed; gone at the end."""
+    """Run a cluster on a separate PostgreSQL with audit triggers; remove it at the end."""
     write_sitecustomize(folder / "boot")
     use = await asyncio.to_thread(join_server, folder / "server")
     try:
         schema.ensure_current(use.url)
-        async with Line(use.url) as line:
+        async with ConnectionProxy(use.url) as line:
             cluster = Cluster(folder, use, line, workers=workers, switch=switch)
             async with cluster.database:
                 async with cluster.database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""A full disk under the archive: some bytes are written, then no more."""
+"""A full disk under the archive: writes stop after some bytes."""
 
 from __future__ import annotations
 

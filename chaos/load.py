@@ -1,4 +1,4 @@
-"""Load: processes that compete with the cluster for the cores of the machine."""
+"""Processes that compete with the cluster for the cores of the machine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos import control, family
+from chaos import control, run_processes
 
-# it ends with the harness, and the reaper finds it by the folder in its environment
-BUSY = "from chaos.family import die_with_parent; die_with_parent()\nwhile True: pass"
+# it ends with the harness; the reaper finds it by the folder in its environment
+BUSY = "from chaos.run_processes import die_with_parent; die_with_parent()\nwhile True: pass"
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def busy_cores(folder: Path, processes: int) -> Iterator[None]:
     environment = {
         **os.environ,
         control.FOLDER: str(folder),
-        family.PARENT: str(os.getpid()),
+        run_processes.PARENT: str(os.getpid()),
     }
     busy = [
         subprocess.Popen([sys.executable, "-c", BUSY], env=environment, cwd=control.ROOT)

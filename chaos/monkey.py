@@ -1,4 +1,4 @@
-"""The monkey: from a seed picks what to break, and when."""
+"""The chaos monkey: chooses faults and their times from a seed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from chaos.chance import seeded
 from chaos.faults import Fault
+from chaos.randomness import generator_for
 from chaos.world import Hit, World
 
-# nothing to break, for instance nobody to resume: another one is picked at once
+# a fault that does not apply, such as resuming when nothing is paused, is replaced by another
 OTHERS = 20
 LAST_WAIT = 90.0
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A fault that happened, and when it was over."""
+    """A fault that was injected, and when it ended."""
 
     kind: str
     what: str
@@ -28,7 +28,7 @@ class Done:
 
 
 class Monkey:
-    """Breaks things one after another; those that last overlap with the next."""
+    """Injects faults one after another; longer ones overlap with the next."""
 
     def __init__(
         self,
@@ -46,14 +46,14 @@ class Monkey:
         self._progress = progress
         self._running: set[asyncio.Task[None]] = set()
 
-    async def rage(self, count: int, *, every: float) -> None:
-        """So many faults, one about every so many seconds; returns when the last is over."""
+    async def inject(self, count: int, *, every: float) -> None:
+        """Inject `count` faults, about one `every` seconds; return after the last has ended."""
         try:
             for number in range(count):
-                # a chance of its own for each: how long others take must not change what it does
-                chance = seeded(self._seed, number)
+                # a separate generator for each fault, independent of how long the others take
+                chance = generator_for(self._seed, number)
                 await asyncio.sleep(chance.expovariate(1 / every) if every else 0)
-                # a machine that is still starting what was killed has nothing to lose
+                # a cluster that still restarts killed processes has no work to lose
                 await self._progress()
                 self._start(replace(self._world, chance=chance))
             if self._running:
@@ -72,7 +72,7 @@ class Monkey:
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        # one that failed stays, and its error is raised at the end
+        # a failed fault is kept, and its error is raised at the end
         if task.cancelled() or task.exception() is None:
             self._running.discard(task)
 

@@ -1,4 +1,4 @@
-"""A run's progress on standard error: a line on a terminal, a word now and then elsewhere."""
+"""Progress of a run on standard error: a bar on a terminal, a line every 10 seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 from chaos.run import Plan
 from forager.cli import output
 
-SAID_EVERY = 10.0
+LINE_INTERVAL = 10.0
 
 
 class RunProgress:
@@ -27,14 +27,14 @@ class RunProgress:
         )
         self._task = self._bar.add_task(f"seed {plan.seed}", total=plan.faults or None)
         self._seed = plan.seed
-        self._said_at = float("-inf")
+        self._printed_at = float("-inf")
 
-    def tell(self, phase: str, numbers: dict[str, int]) -> None:
+    def show_progress(self, phase: str, numbers: dict[str, int]) -> None:
         words = ", ".join(f"{count} {what}" for what, count in numbers.items())
         self._bar.update(self._task, description=f"{phase}: {words}", completed=numbers["faults"])
         now = time.monotonic()
-        if not self._console.is_terminal and now - self._said_at >= SAID_EVERY:
-            self._said_at = now
+        if not self._console.is_terminal and now - self._printed_at >= LINE_INTERVAL:
+            self._printed_at = now
             output.note(f"seed {self._seed}, {phase}: {words}")
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The promises, held against what the database, the site and the receiver say."""
+"""Check the promises against the database, the site and the webhook receiver."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from chaos.requests import Budget, excess, most_at_once
 from chaos.site import Host, Site
-from chaos.store import looks
-from chaos.store.looks import JobRow, LedgerRow
+from chaos.store import checks
+from chaos.store.checks import JobRow, LedgerRow
 from chaos.violation import Promise, Violations
 from forager.archive.reader import read_response
 from forager.archive.record import ArchiveError
@@ -19,17 +19,17 @@ from forager.db.database import Connection, Database
 from forager.errors import NotFound
 
 SHOWN = 5
-# Whoever was let go may be held up on the way, by a frozen process or a slow connection, and then
-# come together with the next ones: no more than may be under way at once.
-HELD_UP = 1.0
+# A permitted request may be delayed, by a frozen process or a slow connection, and then arrive
+# together with later ones: at most as many as may be in flight at once.
+DELAYED = 1.0
 
 
 class Promises:
-    """Looks while it runs, and once more at the end."""
+    """Checks once per second while the run lasts, and again at the end."""
 
     def __init__(self, database: Database, site: Site, budget: Budget, archive: Storage) -> None:
         self.violations = Violations()
-        self.looks = 0
+        self.checks = 0
         self._database = database
         self._site = site
         self._budget = budget
@@ -38,14 +38,14 @@ class Promises:
 
     # --- at any moment ---------------------------------------------------------------------------
 
-    async def look(self) -> None:
-        """What must hold at every moment, in one snapshot."""
+    async def check(self) -> None:
+        """Check the invariants that hold at every moment, in one snapshot."""
         async with self._database.transaction() as connection:
             await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            unbalanced = await looks.select_unbalanced(connection)
-            publications = await looks.select_bad_publications(connection)
-            old_writes = await looks.select_old_writes(connection, self._seen_write)
-            twice = await looks.select_attempt_trouble(connection)
+            unbalanced = await checks.select_unbalanced(connection)
+            publications = await checks.select_bad_publications(connection)
+            old_writes = await checks.select_old_writes(connection, self._seen_write)
+            twice = await checks.select_attempt_trouble(connection)
         self.violations.add(Promise.LEDGER, *(_unbalanced(row) for row in unbalanced))
         self.violations.add(Promise.ONE_GENERATION, *publications)
         self.violations.add(Promise.ONE_WRITER, *(words for _, words in old_writes))
@@ -53,40 +53,40 @@ class Promises:
         for host in self._site.hosts:
             self._check_budget(host)
         self._seen_write = max([self._seen_write, *(number for number, _ in old_writes)])
-        self.looks += 1
+        self.checks += 1
 
     # --- at the end ------------------------------------------------------------------------------
 
-    async def look_at_the_end(self, rounds: Counter[str], begun: datetime) -> None:
-        """What must hold when all work is done, by the site's truth."""
-        await self.look()
+    async def check_at_the_end(self, rounds: Counter[str], begun: datetime) -> None:
+        """Compare the results of all work with the expected outcomes of the site."""
+        await self.check()
         async with self._database.connection() as connection:
-            jobs = await looks.select_jobs(connection)
+            jobs = await checks.select_jobs(connection)
             await self._check_jobs(connection, jobs)
             self._check_orders(jobs, rounds)
             await self._check_products(connection)
             await self._check_messages(connection)
-            broken = await broken_refs(self._archive, await looks.select_archive_refs(connection))
-            misdated = await looks.count_misdated(connection, begun)
-            nameless = await looks.count_nameless_writes(connection)
+            broken = await broken_refs(self._archive, await checks.select_archive_refs(connection))
+            wrong_times = await checks.count_misdated(connection, begun)
+            unknown = await checks.count_nameless_writes(connection)
         self.violations.add(Promise.NOTHING_LOST, *broken[:SHOWN])
-        if nameless:
-            self.violations.add(Promise.ONE_WRITER, f"{nameless} commits of nobody known")
-        if misdated:
-            self.violations.add(Promise.DATABASE_TIME, f"{misdated} rows have a time of no clock")
+        if unknown:
+            self.violations.add(Promise.ONE_WRITER, f"{unknown} commits by unknown runners")
+        if wrong_times:
+            self.violations.add(Promise.DATABASE_TIME, f"{wrong_times} rows have a wrong timestamp")
 
     async def _check_jobs(self, connection: Connection, jobs: list[JobRow]) -> None:
         hosts = {host.name: host for host in self._site.docs}
         for job in jobs:
             if job.status == "completed":
-                outcomes = await looks.select_outcomes(connection, job.id)
+                outcomes = await checks.select_outcomes(connection, job.id)
                 self._check_outcomes(hosts[job.source_id], job, outcomes)
             elif job.status != "cancelled":
-                words = f"{job.agent} did not come to its end: {job.status} {job.error or ''}"
+                words = f"{job.agent} did not finish: {job.status} {job.error or ''}"
                 self.violations.add(Promise.NOTHING_LOST, words)
         for name in hosts:
             if not any(job.status == "completed" and job.source_id == name for job in jobs):
-                self.violations.add(Promise.NOTHING_LOST, f"{name} was never crawled to its end")
+                self.violations.add(Promise.NOTHING_LOST, f"{name} was never crawled completely")
 
     def _check_outcomes(self, host: Host, job: JobRow, outcomes: list[tuple[str, str]]) -> None:
         truth = {host.url + path.removeprefix("/"): p.outcome for path, p in host.pages.items()}
@@ -97,25 +97,25 @@ class Promises:
             if found.get(url) != expected
         }
         for url, (expected, got) in list(wrong.items())[:SHOWN]:
-            words = f"{job.agent}: {url} should be {expected}, and is {got} ({len(wrong)} in all)"
+            words = f"{job.agent}: {url} should be {expected} but is {got} ({len(wrong)} in total)"
             self.violations.add(Promise.NOTHING_LOST, words)
         for url in sorted(found.keys() - truth.keys())[:SHOWN]:
-            self.violations.add(Promise.COUNTED_ONCE, f"{job.agent}: {url} is no page of the site")
+            self.violations.add(Promise.COUNTED_ONCE, f"{job.agent}: {url} is not on the site")
 
     def _check_orders(self, jobs: list[JobRow], rounds: Counter[str]) -> None:
-        """One job for each order, however often its answer was lost."""
+        """Each request creates one job, no matter how often its answer was lost."""
         made = Counter(job.source_id for job in jobs)
         again = [agent for agent, times in Counter(job.agent for job in jobs).items() if times > 1]
         for agent in again:
-            self.violations.add(Promise.COUNTED_ONCE, f"{agent} was ordered once and made twice")
+            self.violations.add(Promise.COUNTED_ONCE, f"{agent} was created twice")
         for name, count in rounds.items():
             if made[name] < count:
-                words = f"{count} crawls of {name} were ordered, and {made[name]} are there"
+                words = f"{count} crawls of {name} were requested, and {made[name]} exist"
                 self.violations.add(Promise.NOTHING_LOST, words)
 
     async def _check_products(self, connection: Connection) -> None:
         histories: dict[str, list[int]] = {name: [] for name in self._site.shop.versions}
-        for url, price in await looks.select_prices(connection):
+        for url, price in await checks.select_prices(connection):
             name = url.rpartition("/")[2]
             histories[name].append(int((price - self._site.shop.price(name, 0)) * 100))
         for name, seen in histories.items():
@@ -124,32 +124,32 @@ class Promises:
     def _check_product(self, name: str, seen: list[int]) -> None:
         shop = self._site.shop
         if seen[-1:] != [shop.versions[name]]:
-            words = f"{name} costs version {shop.versions[name]}, and its history ends {seen[-3:]}"
+            words = f"{name} has price {shop.versions[name]}, but its history ends with {seen[-3:]}"
             self.violations.add(Promise.NOTHING_LOST, words)
         if any(after <= before for before, after in pairwise(seen)):
-            words = f"the prices of {name} only rise, and its history goes back: {seen}"
+            words = f"the prices of {name} only rise, but its history falls: {seen}"
             self.violations.add(Promise.ONE_WRITER, words)
         if not set(seen) <= shop.served[name]:
-            self.violations.add(Promise.COUNTED_ONCE, f"{name} has prices that were never shown")
+            self.violations.add(Promise.COUNTED_ONCE, f"{name} has prices that the shop never had")
 
     async def _check_messages(self, connection: Connection) -> None:
         receiver = self._site.receiver
-        lost = await looks.select_events(connection) - receiver.taken
+        lost = await checks.select_events(connection) - receiver.taken
         if lost:
-            words = f"{len(lost)} events were never told, among them {sorted(lost)[:SHOWN]}"
+            words = f"{len(lost)} events were never delivered, for example {sorted(lost)[:SHOWN]}"
             self.violations.add(Promise.MESSAGES, words)
         self.violations.add(Promise.MESSAGES, *receiver.forged[:SHOWN])
 
     def _check_budget(self, host: Host) -> None:
         requests, budget = list(host.log), self._budget
-        if excess(requests, budget) > budget.concurrency * HELD_UP:
-            self.violations.add(Promise.BUDGET, f"{host.name} got more than its rate allows")
+        if excess(requests, budget) > budget.concurrency * DELAYED:
+            self.violations.add(Promise.BUDGET, f"{host.name} got requests above its rate")
         if most_at_once(requests) > budget.concurrency:
-            self.violations.add(Promise.BUDGET, f"{host.name} got more at once than it allows")
+            self.violations.add(Promise.BUDGET, f"{host.name} got too many concurrent requests")
 
 
 async def broken_refs(archive: Storage, refs: list[ArchiveRef]) -> list[str]:
-    """What rows refer to and what is not there and whole, whatever happened to who wrote it."""
+    """Find rows that refer to missing or damaged archive records."""
     broken = []
     for ref in refs:
         try:

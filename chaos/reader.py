@@ -1,4 +1,4 @@
-"""Readers: they walk through what is published while it changes, and must never see a mixture."""
+"""Readers page through published documents while they change, and must never see a mixture."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from chaos.chance import seeded
-from chaos.store import looks
-from chaos.user import ApiAway, User
+from chaos.randomness import generator_for
+from chaos.store import checks
+from chaos.user import ApiUnavailable, User
 from chaos.violation import Promise, Violations
 from forager.db.database import Database
 from forager.errors import DatabaseUnavailable
@@ -19,36 +19,36 @@ PAUSE = 0.2
 
 
 class Reader:
-    """Reads whole lists of pages, part after part."""
+    """Reads complete lists of pages with cursors."""
 
     def __init__(self, user: User, database: Database, violations: Violations, seed: int) -> None:
         self.lists = 0
         self._user = user
         self._database = database
         self._violations = violations
-        self._chance = seeded(seed, "reader")
+        self._chance = generator_for(seed, "reader")
 
     async def keep_reading(self) -> None:
         while True:
             source = self._chance.choice(self._user.site.docs).name
-            with suppress(ApiAway, DatabaseUnavailable):
+            with suppress(ApiUnavailable, DatabaseUnavailable):
                 await self.read(source)
             await asyncio.sleep(PAUSE)
 
     async def read(self, source: str) -> None:
-        """All parts of one list must be one generation that was published at some time."""
+        """Check that all parts of a list belong to one published generation."""
         found = await self._list(source)
         if not found:
             return
         async with self._database.connection() as connection:
-            shown = await looks.select_manifests(connection, source)
+            shown = await checks.select_manifests(connection, source)
         if sorted(found) not in shown:
             words = f"a list of {source} had {len(found)} pages that were never published together"
             self._violations.add(Promise.ONE_GENERATION, words)
         self.lists += 1
 
     async def _list(self, source: str) -> list[int] | None:
-        """The documents of a list; None if there is none, or it expired on the way."""
+        """The documents of a list; None if it does not exist or expired meanwhile."""
         found: list[int] = []
         cursor: str | None = None
         while True:

@@ -1,7 +1,7 @@
-"""The reaper: ends everything a harness started, if the harness cannot do so any more.
+"""The reaper: stops all processes of a run if the harness was killed.
 
-`python -m chaos.reaper FOLDER`: reads standard input until it ends, which it does when the
-harness is gone in whatever way.
+`python -m chaos.reaper FOLDER`: reads standard input until it is closed, which happens when the
+harness ends for any reason.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 
 from chaos.control import ROOT
-from chaos.family import end_members
+from chaos.run_processes import kill_processes_of
 from forager.db.embedded import server_status
 
 
 def start_reaper(folder: Path) -> subprocess.Popen[bytes]:
-    """Watch over this process from one that Ctrl-C does not reach."""
+    """Start a reaper for this process that Ctrl-C does not reach."""
     return subprocess.Popen(
         [sys.executable, "-m", "chaos.reaper", str(folder)],
         stdin=subprocess.PIPE,
@@ -33,12 +33,12 @@ def start_reaper(folder: Path) -> subprocess.Popen[bytes]:
 def main() -> None:
     folder = Path(sys.argv[1])
     sys.stdin.buffer.read()
-    end_members(folder)
+    kill_processes_of(folder)
     pid = server_status(folder / "server").pid if (folder / "server").exists() else None
     if pid is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGQUIT)
-    end_members(folder)  # whoever was being started meanwhile
+    kill_processes_of(folder)  # processes that were being started meanwhile
     shutil.rmtree(folder, ignore_errors=True)
 
 

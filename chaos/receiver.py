@@ -1,27 +1,27 @@
-"""A receiver of webhooks that refuses some, and remembers what it has taken."""
+"""A webhook receiver that rejects some messages and records those it accepted."""
 
 from __future__ import annotations
 
 import json
 
-from chaos.chance import seeded
+from chaos.randomness import generator_for
 from forager.webhooks.signing import HEADER, InvalidSignature, verify
 
 REFUSED = 0.04
 
 
 class Receiver:
-    """`secret` is known when the webhook has been added; clocks of senders are not looked at."""
+    """`secret` is set after the webhook was added; timestamps of senders are not checked."""
 
     def __init__(self, seed: int) -> None:
         self.secret = ""
         self.taken: set[int] = set()
         self.twice = 0
         self.forged: list[str] = []
-        self._chance = seeded(seed, "receiver")
+        self._chance = generator_for(seed, "receiver")
 
     def receive(self, headers: dict[str, str], body: bytes) -> int:
-        """The status to answer."""
+        """Return the HTTP status."""
         if self._chance.random() < REFUSED:
             return 500
         try:

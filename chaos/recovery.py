@@ -1,4 +1,4 @@
-"""How soon work went on after each fault, and what it cost in pages fetched again."""
+"""The recovery time after each fault, and the number of pages fetched again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Commit = tuple[int, datetime, UUID | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Seconds from the end of a fault to the next commit of what it hit; None: it never came."""
+    """Seconds from the end of a fault to the next commit of the affected jobs, or None."""
 
     kind: str
     seconds: float | None
 
 
 def recoveries(done: Sequence[Done], commits: Sequence[Commit]) -> list[Recovery]:
-    """Commits are in the order of time. A job that is paused or finished has nothing to recover."""
+    """Commits are ordered by time. A paused or finished job has nothing to recover."""
     times: dict[UUID | None, list[datetime]] = {None: [commit[1] for commit in commits]}
     for _, at, job_id, _ in commits:
         if job_id is not None:
@@ -34,7 +34,7 @@ def recoveries(done: Sequence[Done], commits: Sequence[Commit]) -> list[Recovery
 
 
 def _seconds(done: Done, times: dict[UUID | None, list[datetime]]) -> float | None:
-    """Until all that was hit went on; of what may have hit anybody, until anybody did."""
+    """The time until all affected jobs committed; if any job may be affected, until one did."""
     waits = []
     for job_id in done.jobs or (None,):
         known = times.get(job_id, [])
@@ -45,7 +45,7 @@ def _seconds(done: Done, times: dict[UUID | None, list[datetime]]) -> float | No
 
 
 def refetched(site: Site) -> int:
-    """Requests for pages of documents beyond those that an undisturbed crawl would have made."""
+    """Requests for document pages in excess of an undisturbed crawl."""
     return sum(
         max(0, times - _needed(host.pages[target]))
         for host in site.docs

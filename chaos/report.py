@@ -1,4 +1,4 @@
-"""What a run says at its end: a table for people, JSON for programs."""
+"""The report at the end of a run: tables, or JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_SHOWN = 20
 
 
 def show(result: Result) -> None:
-    """Print the tables, the violations, and how to do it again."""
+    """Print the tables, the violations, and the command that repeats the run."""
     _show_faults(result)
     say("")
-    show_table({"what": {}, "number": RIGHT}, [(k, _number(v)) for k, v in _numbers(result)])
+    show_table({"measure": {}, "value": RIGHT}, [(k, _number(v)) for k, v in _numbers(result)])
     say("")
     broken = Counter(violation.promise for violation in result.violations)
     rows = [(p.value, (broken[p], "bold red" if broken[p] else "green")) for p in Promise]
@@ -28,7 +28,7 @@ def show(result: Result) -> None:
         say(f"VIOLATION  {violation.promise}: {violation.what}", "red")
     say("")
     verdict = "no violation" if not result.violations else f"{len(result.violations)} violations"
-    say(f"{len(result.done)} faults, {verdict}. Again: {command(result.plan)}", "bold")
+    say(f"{len(result.done)} faults, {verdict}. Repeat with: {command(result.plan)}", "bold")
 
 
 def _show_faults(result: Result) -> None:
@@ -42,7 +42,7 @@ def _show_faults(result: Result) -> None:
     rows.append(
         ("all", len(result.done), _seconds(median(every)), _seconds(max(every, default=None)))
     )
-    columns = {"fault": {}, "times": RIGHT, "recovery: median s": RIGHT, "worst s": RIGHT}
+    columns = {"fault": {}, "count": RIGHT, "median recovery s": RIGHT, "maximum s": RIGHT}
     show_table(columns, rows)
 
 
@@ -50,22 +50,22 @@ def _numbers(result: Result) -> list[tuple[str, Any]]:
     jobs = ", ".join(f"{count} {status}" for status, count in result.jobs.items())
     return [
         ("seconds", round(result.seconds)),
-        ("answers lost (done, then a timeout)", result.lies),
+        ("lost answers (committed, then a timeout)", result.lost_answers),
         ("crawls", jobs),
         ("URLs settled by completed crawls", result.pages),
-        ("requests at the site", result.requests),
+        ("requests to the site", result.requests),
         ("pages fetched again", result.refetched),
         ("messages received", result.messages),
-        ("messages received again", result.messages_twice),
-        ("snapshots checked", result.looks),
-        ("lists read while generations changed", result.lists_read),
-        ("requests beyond the rate, at worst", f"{result.worst_excess:.1f}"),
-        ("requests at once, at most", result.most_at_once),
+        ("messages received more than once", result.messages_twice),
+        ("snapshots checked", result.checks),
+        ("lists read during publications", result.lists_read),
+        ("maximum requests above the rate", f"{result.worst_excess:.1f}"),
+        ("maximum concurrent requests", result.most_at_once),
     ]
 
 
 def show_totals(results: Sequence[Result]) -> None:
-    """Print one line for each of several runs, and their sum."""
+    """Print one line per run, and the sum."""
     say("")
     numbers = [(len(r.done), r.pages, len(r.violations)) for r in results]
     rows = [(str(r.plan.seed), *row) for r, row in zip(results, numbers, strict=True)]

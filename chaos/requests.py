@@ -1,4 +1,4 @@
-"""Requests as a host counts them, and whether they kept within its budget."""
+"""Requests as a host counts them, and whether they stay within its budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Seconds between two requests, and how many may be under way at once."""
+    """Seconds between two requests, and the maximum of concurrent requests."""
 
     delay: float
     concurrency: int
@@ -16,9 +16,9 @@ class Budget:
 
 @dataclass(slots=True)
 class Served:
-    """One request. It came between `after` and `at`: the server looks only so often.
+    """One request. It arrived between `after` and `at`, because the server polls.
 
-    `ended` is when the answer was handed over; until then it is under way.
+    `ended` is when the answer was sent; until then the request is in flight.
     """
 
     target: str
@@ -29,10 +29,10 @@ class Served:
 
 
 def excess(requests: Sequence[Served], budget: Budget) -> float:
-    """By how many requests the rate was passed at worst, over every window of time.
+    """The maximum number of requests above the rate, over all time windows.
 
-    With a request each `delay`, the n-th comes n delays after the first or later. Where one came
-    sooner, the difference counted in delays is how many came too many.
+    With one request per `delay`, the n-th arrives at least n delays after the first. If it arrives
+    earlier, the difference in delays is the number of excess requests.
     """
     worst, latest = 0.0, float("-inf")
     for number, request in enumerate(sorted(requests, key=lambda request: request.at)):
@@ -42,7 +42,7 @@ def excess(requests: Sequence[Served], budget: Budget) -> float:
 
 
 def most_at_once(requests: Sequence[Served]) -> int:
-    """How many requests were under way at the same time."""
+    """The maximum number of concurrent requests."""
     turns = [(request.at, 1) for request in requests]
     turns += [(request.ended, -1) for request in requests]
     most = now = 0

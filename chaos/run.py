@@ -1,4 +1,4 @@
-"""One run: everything is started, broken for a while, left to recover, and judged."""
+"""One run: start the cluster, inject faults, let it recover, and check the promises."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from chaos.chance import seeded
 from chaos.cluster import Cluster, running_cluster
 from chaos.control import Control
 from chaos.faults import FAULTS, Fault
 from chaos.load import busy_cores
 from chaos.monkey import Done, Monkey
 from chaos.promises import Promises
+from chaos.randomness import generator_for
 from chaos.reader import Reader
 from chaos.reaper import start_reaper
 from chaos.recovery import Recovery, recoveries, refetched
 from chaos.requests import Budget, excess, most_at_once
 from chaos.site import Site
-from chaos.store import looks, services
-from chaos.user import ApiAway, User
+from chaos.store import checks, services
+from chaos.user import ApiUnavailable, User
 from chaos.violation import Promise, Violation
 from chaos.world import World
 from forager.archive.storage import open_storage
 from forager.errors import DatabaseUnavailable
 
-LOOK_INTERVAL = 1.0
+CHECK_INTERVAL = 1.0
 POLL_INTERVAL = 0.2
 FIRST_PAGES = 50
 PROGRESS_LIMIT = 10.0
@@ -42,7 +42,7 @@ BUDGET = Budget(delay=0.02, concurrency=6)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do; the same plan breaks the same things again."""
+    """The parameters of a run; the same plan injects the same faults."""
 
     seed: int
     faults: int = 60
@@ -52,28 +52,30 @@ class Plan:
     pages: int = 3000
     products: int = 60
     budget: Budget = BUDGET
-    lies: float = 0.005
-    # busy processes beside the cluster
+    lost_answers: float = 0.005
+    # processes that load the cores
     load: int = 0
     switch: str = ""
     kinds: Sequence[Fault] = FAULTS
-    # how long everything may take to come to its end when nothing is broken any more
-    patience: float = 300.0
-    # a promise that is broken on purpose needs to be found only once
+    # how long the work may take to finish after the last fault
+    recovery_limit: float = 300.0
+    # a promise that is broken on purpose needs to be detected only once
     until_violation: bool = False
+    # the violation that ends such a run; by default any
+    expected: Promise | None = None
     keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What happened, and what was found."""
+    """The measurements and violations of a run."""
 
     plan: Plan
     seconds: float
     done: list[Done]
     recoveries: list[Recovery]
-    lies: int
-    looks: int
+    lost_answers: int
+    checks: int
     lists_read: int
     jobs: dict[str, int]
     pages: int
@@ -86,30 +88,32 @@ class Result:
     violations: list[Violation] = field(default_factory=list)
 
 
-# what a run says about itself while it lasts: a phase, and numbers by name
-Tell = Callable[[str, dict[str, int]], None]
+# called with the phase of a run and its numbers by name
+ShowProgress = Callable[[str, dict[str, int]], None]
 
 
-async def run(plan: Plan, tell: Tell = lambda *_: None) -> Result:
+async def run(plan: Plan, show_progress: ShowProgress = lambda *_: None) -> Result:
     site = Site(plan.seed, hosts=plan.hosts, pages=plan.pages, products=plan.products)
     with scratch_folder(keep=plan.keep) as folder, site.served(), busy_cores(folder, plan.load):
         async with running_cluster(folder, workers=plan.workers, switch=plan.switch) as cluster:
-            return await _Run(plan, site, cluster, tell).go()
+            return await _Run(plan, site, cluster, show_progress).go()
 
 
 class _Run:
-    def __init__(self, plan: Plan, site: Site, cluster: Cluster, tell: Tell) -> None:
+    def __init__(
+        self, plan: Plan, site: Site, cluster: Cluster, show_progress: ShowProgress
+    ) -> None:
         self._plan = plan
         self._site = site
         self._cluster = cluster
-        self._tell = tell
+        self._show_progress = show_progress
         self._control = Control(cluster.folder)
         self._promises = Promises(
             cluster.database, site, plan.budget, open_storage(cluster.folder / "home" / "archive")
         )
         self._user = User(site, cluster.api_port, plan.budget)
         self._reader = Reader(self._user, cluster.database, self._promises.violations, plan.seed)
-        world = World(site, cluster, self._control, self._user, seeded(plan.seed, "world"))
+        world = World(site, cluster, self._control, self._user, generator_for(plan.seed, "world"))
         self._monkey = Monkey(world, plan.seed, faults=plan.kinds, progress=self._progress)
         self._last_commit = 0
         self._phase = "starting"
@@ -117,27 +121,31 @@ class _Run:
     async def go(self) -> Result:
         started = time.monotonic()
         async with self._user:
-            begun = await self._ask_now()
-            await self._user.settle_in()
+            begun = await self._database_time()
+            await self._user.set_up()
             beside = (
                 self._user.keep_busy(),
                 self._reader.keep_reading(),
-                self._keep_looking(),
-                self._keep_telling(),
+                self._keep_checking(),
+                self._keep_showing_progress(),
             )
-            async with _beside(*beside):
-                await self._unless_found(self._live_through())
+            async with _in_background(*beside):
+                await self._unless_found(self._inject_and_recover())
             self._phase = "judging"
             if not self._is_found:
-                await self._promises.look_at_the_end(self._user.rounds, begun)
+                await self._promises.check_at_the_end(self._user.rounds, begun)
         return await self._result(time.monotonic() - started)
 
     @property
     def _is_found(self) -> bool:
-        return self._plan.until_violation and len(self._promises.violations) > 0
+        violations = self._promises.violations
+        found = (
+            violations.found if self._plan.expected is None else violations.of(self._plan.expected)
+        )
+        return self._plan.until_violation and len(found) > 0
 
     async def _unless_found(self, work: Coroutine[Any, Any, None]) -> None:
-        """Go on, unless what the run is to find was found."""
+        """Continue until the work is done or the expected violation is found."""
         task = asyncio.ensure_future(work)
         try:
             while not task.done() and not self._is_found:
@@ -148,31 +156,31 @@ class _Run:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _live_through(self) -> None:
-        await self._break_everything()
-        await self._come_to_rest()
+    async def _inject_and_recover(self) -> None:
+        await self._inject_faults()
+        await self._recover()
 
-    async def _break_everything(self) -> None:
-        """Faults from the first commits on, over the time that there is."""
+    async def _inject_faults(self) -> None:
+        """Inject faults from the first commits on, spread over the duration of the run."""
         self._site.prices_change = True
         await self._until(self._has_begun, START_LIMIT)
         self._phase = "breaking"
-        self._control.let_lie(self._plan.lies)
+        self._control.lose_answers(self._plan.lost_answers)
         every = self._plan.seconds / self._plan.faults if self._plan.faults else 0.0
-        await self._monkey.rage(self._plan.faults, every=every)
-        self._control.let_lie(0.0)
+        await self._monkey.inject(self._plan.faults, every=every)
+        self._control.lose_answers(0.0)
 
-    async def _come_to_rest(self) -> None:
-        """Nothing is broken any more: all that was begun must end, and be told."""
+    async def _recover(self) -> None:
+        """Wait until all jobs and tasks have finished and all messages are delivered."""
         self._phase = "recovering"
         self._user.orders = False
         self._site.prices_change = False
-        since = await self._ask_now()
+        since = await self._database_time()
 
         async def nothing_left() -> bool:
             async with self._cluster.database.connection() as connection:
-                jobs = await looks.select_jobs(connection)
-                stale = await looks.count_stale_tasks(connection, since)
+                jobs = await checks.select_jobs(connection)
+                stale = await checks.count_stale_tasks(connection, since)
             finished = {job.source_id for job in jobs if job.status == "completed"}
             self._user.orders = len(finished) < len(self._site.docs)
             ended = all(job.status in ("completed", "cancelled") for job in jobs)
@@ -182,52 +190,52 @@ class _Run:
             async with self._cluster.database.connection() as connection:
                 return await services.has_ticked(connection, since)
 
-        if not await self._until(has_ticked, self._plan.patience):
-            self._promises.violations.add(Promise.SERVICES, "no scheduler ticks after the faults")
-        if not await self._until(nothing_left, self._plan.patience):
-            self._note_stuck("not everything came to its end")
+        if not await self._until(has_ticked, self._plan.recovery_limit):
+            self._promises.violations.add(Promise.SERVICES, "no scheduler tick after the faults")
+        if not await self._until(nothing_left, self._plan.recovery_limit):
+            self._note_stuck("jobs or tasks did not finish")
         await self._stop_tasks()
 
     async def _stop_tasks(self) -> None:
-        async def told() -> bool:
-            with suppress(ApiAway):
+        async def all_settled() -> bool:
+            with suppress(ApiUnavailable):
                 await self._user.hold_tasks()
             async with self._cluster.database.connection() as connection:
-                return await looks.count_unsettled(connection) == 0
+                return await checks.count_unsettled(connection) == 0
 
-        if not await self._until(told, self._plan.patience):
-            self._note_stuck("tasks or messages are still under way")
+        if not await self._until(all_settled, self._plan.recovery_limit):
+            self._note_stuck("tasks or messages were not settled")
 
     def _note_stuck(self, words: str) -> None:
-        waited = f"{words} within {self._plan.patience:g} s after the last fault"
+        waited = f"{words} within {self._plan.recovery_limit:g} s after the last fault"
         self._promises.violations.add(Promise.NOTHING_LOST, waited)
 
-    # --- beside ----------------------------------------------------------------------------------
+    # --- background work -------------------------------------------------------------------------
 
-    async def _keep_looking(self) -> None:
+    async def _keep_checking(self) -> None:
         while True:
             with suppress(DatabaseUnavailable):
-                await self._promises.look()
-            await asyncio.sleep(LOOK_INTERVAL)
+                await self._promises.check()
+            await asyncio.sleep(CHECK_INTERVAL)
 
-    async def _keep_telling(self) -> None:
+    async def _keep_showing_progress(self) -> None:
         while True:
             numbers = {
                 "faults": len(self._monkey.done),
                 "requests": self._site.requests,
                 "lists read": self._reader.lists,
-                "looks": self._promises.looks,
+                "checks": self._promises.checks,
                 "violations": len(self._promises.violations),
             }
-            self._tell(self._phase, numbers)
+            self._show_progress(self._phase, numbers)
             await asyncio.sleep(POLL_INTERVAL)
 
     async def _progress(self) -> None:
-        """Wait for a commit that was not there at the last fault, but not for ever."""
+        """Wait for a new commit since the last fault, with a time limit."""
 
         async def has_progressed() -> bool:
             async with self._cluster.database.connection() as connection:
-                last = await looks.select_last_commit(connection)
+                last = await checks.select_last_commit(connection)
             has_grown, self._last_commit = last > self._last_commit, last
             return has_grown
 
@@ -237,7 +245,7 @@ class _Run:
         return all(len(host.log) >= FIRST_PAGES for host in self._site.docs)
 
     async def _until(self, ask: Callable[[], Coroutine[Any, Any, bool]], limit: float) -> bool:
-        """Ask until it is so, also while the database is away; False if it took too long."""
+        """Poll until true, also while the database is unavailable; False after the time limit."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 while True:
@@ -247,18 +255,18 @@ class _Run:
                     await asyncio.sleep(POLL_INTERVAL)
         return False
 
-    async def _ask_now(self) -> datetime:
+    async def _database_time(self) -> datetime:
         async with self._cluster.database.connection() as connection:
-            return await looks.select_now(connection)
+            return await checks.select_now(connection)
 
     # --- the result ------------------------------------------------------------------------------
 
     async def _result(self, seconds: float) -> Result:
         async with self._cluster.database.connection() as connection:
-            commits = await looks.select_commits(connection)
-            jobs = await looks.select_jobs(connection)
+            commits = await checks.select_commits(connection)
+            jobs = await checks.select_jobs(connection)
             settled = [
-                await looks.select_outcomes(connection, job.id)
+                await checks.select_outcomes(connection, job.id)
                 for job in jobs
                 if job.status == "completed"
             ]
@@ -269,8 +277,8 @@ class _Run:
             seconds=seconds,
             done=self._monkey.done,
             recoveries=recoveries(self._monkey.done, commits),
-            lies=self._control.lies_told(),
-            looks=self._promises.looks,
+            lost_answers=self._control.count_lost_answers(),
+            checks=self._promises.checks,
             lists_read=self._reader.lists,
             jobs={status: statuses.count(status) for status in sorted(set(statuses))},
             pages=sum(map(len, settled)),
@@ -285,8 +293,8 @@ class _Run:
 
 
 @asynccontextmanager
-async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Work that goes on during the block; an error of it ends the block."""
+async def _in_background(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run work in the background of the block; an error in it ends the block."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]
         yield
@@ -296,7 +304,7 @@ async def _beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 @contextmanager
 def scratch_folder(*, keep: bool) -> Iterator[Path]:
-    """A folder for one run, and somebody who cleans up should this process be killed."""
+    """A folder for one run, with a reaper that cleans up if this process is killed."""
     folder = Path(tempfile.mkdtemp(prefix="forager-chaos-"))
     reaper = start_reaper(folder)
     try:

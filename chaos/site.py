@@ -1,6 +1,6 @@
-"""The site: hosts on loopback ports that know their truth and count every request.
+"""The site: hosts on loopback ports with known expected outcomes that record every request.
 
-It is served from a thread of its own, so that what the harness does slows nobody down.
+A separate thread serves it, so that the harness does not slow it down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 FLAKY_TIMES = 2
 FAILURES = {Kind.GONE: 404, Kind.BROKEN: 500, Kind.UNAVAILABLE: 503}
 SLOW_SECONDS = 0.6
-LOOK_INTERVAL = 0.005
+CHECK_INTERVAL = 0.005
 PRICES_EVERY = 1.0
 START_LIMIT = 30.0
 HEAD_LIMIT = 64 * 1024
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Host:
-    """One port: its pages, or the shop's, and every request for them."""
+    """One port: its pages, or the shop's, and all requests for them."""
 
     name: str
     pages: dict[str, PageTruth] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Host:
         return f"http://{self.address}/"
 
     def answer(self, request: Served, tag: str) -> Answer:
-        """What a page of documents answers to one agent, who stands for one crawl."""
+        """Return the answer of a document page to one user agent; each crawl has its own."""
         page = self.pages.get(request.target)
         if page is None:
             return Answer(404)
@@ -93,7 +93,7 @@ def _page(page: PageTruth, agent: str, tag: str) -> Answer:
 
 
 class Site:
-    """Hosts of documents, a shop, and a receiver of webhooks."""
+    """Hosts with documents, a shop, and a webhook receiver."""
 
     def __init__(self, seed: int, *, hosts: int, pages: int, products: int) -> None:
         each = pages // hosts
@@ -133,7 +133,7 @@ class Site:
         thread = threading.Thread(target=lambda: asyncio.run(serve()), name="site", daemon=True)
         thread.start()
         if not ready.wait(START_LIMIT):
-            raise TimeoutError("the site does not start")
+            raise TimeoutError("the site did not start")
         try:
             yield
         finally:
@@ -186,10 +186,10 @@ class Site:
         return Answer(304, b"", headers) if etag and tag == etag else Answer(200, body, headers)
 
     async def _look(self) -> None:
-        """Remember when the loop last turned: what is read next came after that."""
+        """Record the last turn of the event loop: the next request arrived after it."""
         while True:
             self._looked = time.monotonic()
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def _trade(self) -> None:
         while True:

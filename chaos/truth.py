@@ -1,4 +1,4 @@
-"""What a site of the harness is made of, and how a crawl of it must end: all from one seed."""
+"""The pages of a site and the expected outcome of each, generated from one seed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-from chaos.chance import seeded
+from chaos.randomness import generator_for
 
 FANOUT = 6
 CROSS_LINKS = 3
-# of pages that others hang on, and of pages that lead nowhere
+# kinds of pages with links, and of pages without
 INNER = {"plain": 70, "slow": 4, "flaky": 5, "changing": 11, "tagged": 10}
 LEAVES = {**INNER, "gone": 4, "broken": 1, "unavailable": 1, "moved": 4, "forbidden": 3}
 WORDS = (
@@ -48,16 +48,16 @@ class Kind(StrEnum):
     PLAIN = "plain"
     SLOW = "slow"
     FLAKY = "flaky"  # answers 500 to the first requests of each crawl
-    CHANGING = "changing"  # says something else in each crawl
-    TAGGED = "tagged"  # answers 304 to who knows it
+    CHANGING = "changing"  # has different content in each crawl
+    TAGGED = "tagged"  # answers 304 to a conditional request
     GONE = "gone"
     BROKEN = "broken"
-    UNAVAILABLE = "unavailable"  # answers 503 forever, while the rest of its host is well
+    UNAVAILABLE = "unavailable"  # always answers 503, while the rest of its host works
     MOVED = "moved"
     FORBIDDEN = "forbidden"
 
 
-# what the ledger must say of a URL; a page is one that was fetched, or found unchanged
+# the outcome of a URL in the ledger; `page` means fetched or unchanged
 PAGE = "page"
 OUTCOMES = {
     Kind.GONE: "failed:http_404",
@@ -70,7 +70,7 @@ OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class PageTruth:
-    """One page of a site of documents."""
+    """One page of a site with documents."""
 
     path: str
     kind: Kind
@@ -85,8 +85,8 @@ class PageTruth:
 
 
 def make_pages(seed: int, name: str, count: int) -> dict[str, PageTruth]:
-    """The pages of one host by path. Every one of them can be reached from `/`."""
-    chance = seeded(seed, name)
+    """The pages of one host by path. All of them can be reached from `/`."""
+    chance = generator_for(seed, name)
     inner = max(1, count // FANOUT + 1)
     kinds = [_kind(chance, INNER if n < inner else LEAVES) for n in range(count)]
     kinds[0] = Kind.PLAIN

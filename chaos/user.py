@@ -1,4 +1,4 @@
-"""A user of the API: orders crawls, steers them, and keeps at it while everything falls over."""
+"""A user of the API who starts and manages crawls, and repeats failed requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.site import Host, Site
 from forager.db.ids import new_id
 
 LIMIT = 10.0
-LOOK_INTERVAL = 0.5
+CHECK_INTERVAL = 0.5
 RESUME_AFTER = 2.0
 START_LIMIT = 300.0
 RETRIES = 4
@@ -24,12 +24,12 @@ TASKS_EVERY = "4s"
 ACTIVE = ("pending", "processing", "paused")
 
 
-class ApiAway(Exception):
-    """The API did not answer, or answered that it cannot."""
+class ApiUnavailable(Exception):
+    """The API did not answer, or answered with a server error."""
 
 
 class User:
-    """Orders a crawl of every host again and again; each has an agent of its own."""
+    """Starts crawls of every host repeatedly; each has a separate user agent."""
 
     def __init__(self, site: Site, port: int, budget: Budget) -> None:
         self.site = site
@@ -52,49 +52,51 @@ class User:
         await self._session.close()
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """An answer of the API; None if it refuses, which is an answer too."""
+        """The answer of the API; None if it rejects the request."""
         try:
             async with self._session.request(
                 method, self._base + path, json=body, headers=headers
             ) as answer:
                 if answer.status >= 500:
-                    raise ApiAway(await answer.text())
+                    raise ApiUnavailable(await answer.text())
                 return await answer.json() if answer.status < 400 else None
         except (aiohttp.ClientError, TimeoutError, ConnectionError, ValueError) as error:
-            raise ApiAway(repr(error)) from error
+            raise ApiUnavailable(repr(error)) from error
 
-    # --- the beginning ---------------------------------------------------------------------------
+    # --- set-up ----------------------------------------------------------------------------------
 
-    async def settle_in(self) -> None:
-        """Say how each host may be treated, track the products, and ask to be told of them."""
+    async def set_up(self) -> None:
+        """Configure each host, track the products, and add a webhook."""
         async with asyncio.timeout(START_LIMIT):
             terms = {"delay": self._budget.delay, "concurrency": self._budget.concurrency}
             for host in self.site.hosts:
-                await self._insist("/domains", {"host": host.address, **terms})
+                await self._repeat_until_answered("/domains", {"host": host.address, **terms})
             hook = {"url": self.site.hook_host.url, "allow_private": True}
-            self.site.receiver.secret = (await self._insist("/webhooks", hook))["secret"]
+            self.site.receiver.secret = (await self._repeat_until_answered("/webhooks", hook))[
+                "secret"
+            ]
             urls = [self.site.shop_host.url + name for name in self.site.shop.versions]
             order = {"items": urls, "every": TASKS_EVERY, "allow_private": True}
-            await self._insist("/tasks", order)
+            await self._repeat_until_answered("/tasks", order)
 
-    async def _insist(self, path: str, body: Any) -> Any:
-        """Ask until there is an answer; it is done once all the same."""
+    async def _repeat_until_answered(self, path: str, body: Any) -> Any:
+        """Repeat an idempotent request until it is answered."""
         key = {"Idempotency-Key": str(new_id())}
         while True:
-            with suppress(ApiAway):
+            with suppress(ApiUnavailable):
                 answer = await self.ask("POST", path, body, **key)
-                assert answer is not None, f"the API refuses {body}"
+                assert answer is not None, f"the API rejects {body}"
                 return answer
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(CHECK_INTERVAL)
 
-    # --- while it runs ---------------------------------------------------------------------------
+    # --- during the run --------------------------------------------------------------------------
 
     async def keep_busy(self) -> None:
-        """No host without a crawl, no crawl paused or failed for long; until cancelled."""
+        """Start missing crawls, resume paused ones and retry failed ones, until cancelled."""
         while True:
-            with suppress(ApiAway):
+            with suppress(ApiUnavailable):
                 await self._look()
-            await asyncio.sleep(LOOK_INTERVAL)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def _look(self) -> None:
         found = await self.jobs(*ACTIVE, "failed")
@@ -115,7 +117,7 @@ class User:
             del self._paused_since[job_id]
 
     async def order(self, host: Host) -> None:
-        """Ask for a crawl. A lost answer is asked for again: it is the same order."""
+        """Start a crawl. After a lost answer, the same idempotent request is repeated."""
         agent = f"{host.name}-round-{self.rounds[host.name]}"
         order = {
             "urls": [host.url],
@@ -137,7 +139,7 @@ class User:
         return items
 
     async def move(self, job_id: str, action: str) -> bool:
-        """Pause, resume, cancel or retry; whether the job's state allowed it."""
+        """Pause, resume, cancel or retry a job; return whether its state allowed it."""
         return await self.ask("POST", f"/jobs/{job_id}/{action}") is not None
 
     async def hold_tasks(self) -> None:

@@ -1,4 +1,4 @@
-"""Violations: promises that were not kept, each said once."""
+"""Violations of promises, without duplicates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Promise(StrEnum):
-    """The six promises, and that work comes to an end at all."""
+    """The six promises, services that are restarted, and correct timestamps."""
 
     NOTHING_LOST = "no page lost"
     COUNTED_ONCE = "none counted twice"
@@ -17,7 +17,7 @@ class Promise(StrEnum):
     BUDGET = "no host above its budget"
     MESSAGES = "no message lost"
     SERVICES = "services are restarted"
-    DATABASE_TIME = "times are the database's"
+    DATABASE_TIME = "timestamps come from the database"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Violation:
 
 @dataclass(slots=True)
 class Violations:
-    """All that were found; one that is still there at the next look is not another one."""
+    """All violations; one that persists until the next check is not counted again."""
 
     found: dict[Violation, None] = field(default_factory=dict)
 

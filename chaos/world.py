@@ -1,4 +1,4 @@
-"""What a fault can reach."""
+"""The parts of the system that a fault can affect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chaos.user import User
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Everything that runs, and the chance by which things happen."""
+    """All running parts, and the random generator of a fault."""
 
     site: Site
     cluster: Cluster
@@ -25,7 +25,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What a fault did: in words, which jobs it hit (none: it may have hit all), for how long."""
+    """The effect of a fault: description, affected jobs (none: possibly all), and duration."""
 
     what: str
     jobs: frozenset[UUID] = field(default_factory=frozenset)

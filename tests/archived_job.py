@@ -21,6 +21,7 @@ from forager.db.ids import new_id
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store.leases import hold_lease
+from support.sql import execute
 
 WHEN = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 HTML = "text/html; charset=utf-8"
@@ -130,14 +131,8 @@ async def insert_visited(
         )
 
 
-async def rows_of(database: Database, statement: str, *values: object) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement.encode(), values)
-        return await cursor.fetchall()
-
-
 select_refs = partial(
-    rows_of,
+    execute,
     statement="SELECT segment, segment_offset, segment_length FROM crawl_visited"
     " WHERE segment IS NOT NULL ORDER BY 1, 2",
 )

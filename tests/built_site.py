@@ -20,6 +20,7 @@ from forager.jobs.job import Lease, NewJob
 from forager.jobs.queue import Queue
 from forager.jobs.store import leases
 from forager.settings import Settings
+from support.sql import execute
 
 WHEN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SOURCE = "docs.example.org"
@@ -105,7 +106,7 @@ class Crawl:
 
     async def ledger(self, *, fetched: int, reasons: Mapping[str, int]) -> None:
         failed = sum(reasons.values())
-        await rows_of(
+        await execute(
             self.crawls.database,
             """
             INSERT INTO crawl_states (job_id, discovered, fetched, failed, reasons)
@@ -129,21 +130,15 @@ class Crawl:
         return reason
 
 
-async def rows_of(database: Database, statement: str, *values: object) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement.encode(), values)
-        return await cursor.fetchall()
-
-
 async def counts_of(database: Database, *tables: str) -> dict[str, int]:
     return {
-        table: (await rows_of(database, f"SELECT count(*) FROM {table}"))[0][0] for table in tables
+        table: (await execute(database, f"SELECT count(*) FROM {table}"))[0][0] for table in tables
     }
 
 
 async def active_site(database: Database, source: str = SOURCE) -> dict[str, str]:
     """What readers see: path and title of each page."""
-    rows = await rows_of(
+    rows = await execute(
         database, "SELECT path, title FROM documents_active WHERE source_id = %s", source
     )
     return {path.removeprefix("/"): title.removeprefix("Title of ") for path, title in rows}

@@ -16,13 +16,15 @@ import hypothesis
 import pytest
 from pydantic import SecretStr
 
+from built_site import Crawls
 from forager.db import schema
 from forager.db.database import Database
-from forager.db.embedded import join_server
+from forager.db.embedded import ServerUse, join_server
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
 from forager.settings import Settings
+from servers.shop import Shop
 from support.databases import Databases, administration, with_database
 
 # Without compiled modules, each process that a test starts would compile all of Forager, and each
@@ -171,6 +173,27 @@ def command_line(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: P
 async def database(database_url: str) -> AsyncIterator[Database]:
     async with Database(database_url, name="forager test", max_size=8) as database:
         yield database
+
+
+@pytest.fixture
+def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
+    """A source that is crawled without fetching: its pages are given."""
+    return Crawls(database, queue, settings)
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    """A shop on loopback."""
+    with Shop().open() as shop:
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUse]:
+    """A separate PostgreSQL that the tests of a module may kill."""
+    with join_server(tmp_path_factory.mktemp("own")) as use:
+        schema.ensure_current(use.url)
+        yield use
 
 
 @pytest.fixture

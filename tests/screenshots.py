@@ -24,7 +24,7 @@ from threading import Thread
 import aiohttp
 from playwright.async_api import Browser, Page
 
-from demo_catalogue import fill_catalogue
+from demo_catalog import fill_catalog
 from forager import demo
 from forager.access.caller import LOCAL
 from forager.analytics.sync import sync
@@ -52,7 +52,7 @@ async def main() -> None:
         await _take(browser, {"no-analytics": "/analytics"})
         pages = await _demo_data(browser)
         async with open_database(settings) as database:
-            pages |= await fill_catalogue(database, settings)
+            pages |= await fill_catalog(database, settings)
             options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
             await save_template(database, LOCAL, "nightly docs", options)
             await Kiosk(database, settings).archive([(n, item(n, was="£9")) for n in range(1, 9)])

@@ -32,7 +32,7 @@ async def main() -> None:
     @crawler.router.default_handler
     async def handle(context: PlaywrightCrawlingContext) -> None:
         nonlocal pages
-        # the same patience as Forager's: until nothing is loaded any more
+        # wait until the network is idle, as Forager does
         await context.page.wait_for_load_state("networkidle")
         pages += 1
         await context.push_data({"url": context.request.url, "body": await context.page.content()})

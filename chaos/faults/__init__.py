@@ -1,4 +1,4 @@
-"""Faults: each breaks one thing, and repairs what does not recover by itself."""
+"""Faults: each breaks one thing, and repairs it if it does not recover by itself."""
 
 from chaos.faults.catalogue import FAULTS, Fault
 

@@ -1,17 +1,17 @@
-"""The list of faults, and how often each is chosen."""
+"""The list of faults and their weights."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from chaos.faults import database, machine, people, processes, services
+from chaos.faults import database, machine, processes, services, users
 from chaos.world import Hit, World
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`run` returns None when there was nothing to break."""
+    """`run` returns None if the fault does not apply."""
 
     kind: str
     weight: int
@@ -38,10 +38,10 @@ FAULTS = (
     Fault("disk full", 4, machine.fill_disk),
     Fault("step clock", 5, machine.step_clock),
     Fault("service raises", 4, services.break_scheduler),
-    Fault("pause", 6, people.pause),
-    Fault("resume", 4, people.resume),
-    Fault("cancel", 2, people.cancel),
-    Fault("retry", 2, people.retry),
-    Fault("publish", 4, people.publish),
-    Fault("roll back", 5, people.roll_back),
+    Fault("pause", 6, users.pause),
+    Fault("resume", 4, users.resume),
+    Fault("cancel", 2, users.cancel),
+    Fault("retry", 2, users.retry),
+    Fault("publish", 4, users.publish),
+    Fault("roll back", 5, users.roll_back),
 )

@@ -1,4 +1,4 @@
-"""Faults of PostgreSQL, and of the line to it."""
+"""Faults of PostgreSQL and of the connections to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 
 import psutil
 
-from chaos.store import looks
+from chaos.store import checks
 from chaos.world import Hit, World
 from forager.errors import DatabaseUnavailable
 
@@ -17,20 +17,20 @@ OWN_NAMES = ("forager chaos",)
 
 async def restart_server(world: World) -> Hit | None:
     await world.cluster.restart_server()
-    return Hit("PostgreSQL ended at once, and started again")
+    return Hit("PostgreSQL stopped immediately and restarted")
 
 
 async def terminate_sessions(world: World) -> Hit | None:
     share = world.chance.uniform(0.2, 1.0)
     with contextlib.suppress(DatabaseUnavailable):
         async with world.cluster.database.connection() as connection:
-            ended = await looks.terminate_sessions(connection, share)
+            ended = await checks.terminate_sessions(connection, share)
         return Hit(f"{ended} sessions terminated")
     return None
 
 
 async def kill_backend(world: World) -> Hit | None:
-    """A backend that dies takes all others with it, and the server recovers."""
+    """Kill a backend: all other sessions end, and the server recovers."""
     postmaster = world.cluster.server.pid
     if postmaster is None:
         return None
@@ -46,7 +46,7 @@ async def kill_backend(world: World) -> Hit | None:
 def _is_session(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
         title = " ".join(process.cmdline())
-        # "postgres: user database host state": helpers of the server have no host
+        # "postgres: user database host state": auxiliary processes have no host
         return title.startswith(BACKEND) and "[local]" in title
     return False
 
@@ -58,11 +58,11 @@ async def delay_line(world: World) -> Hit | None:
         await asyncio.sleep(seconds)
     finally:
         world.cluster.line.delay = 0.0
-    return Hit(f"line slower by {delay * 1000:.0f} ms for {seconds:.1f} s", lasted=seconds)
+    return Hit(f"connections slower by {delay * 1000:.0f} ms for {seconds:.1f} s", lasted=seconds)
 
 
 async def cut_line(world: World) -> Hit | None:
-    """All connections end, and for a while there are no new ones."""
+    """Cut all connections, and refuse new ones for some seconds."""
     seconds = world.chance.choice([0.0, 0.0, world.chance.uniform(0.5, 4.0)])
     world.cluster.line.is_down = True
     cut = world.cluster.line.cut()
@@ -70,9 +70,9 @@ async def cut_line(world: World) -> Hit | None:
         await asyncio.sleep(seconds)
     finally:
         world.cluster.line.is_down = False
-    return Hit(f"{cut} connections cut, none for {seconds:.1f} s", lasted=seconds)
+    return Hit(f"{cut} connections cut, new ones refused for {seconds:.1f} s", lasted=seconds)
 
 
 async def half_open_line(world: World) -> Hit | None:
-    """Connections stay open, and nothing comes through any more."""
+    """Keep connections open without transferring anything."""
     return Hit(f"{world.cluster.line.silence()} connections half open")

@@ -1,4 +1,4 @@
-"""Faults of machines: a full disk, a clock that jumps."""
+"""Faults of machines: a full disk, a clock jump."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ async def step_clock(world: World) -> Hit | None:
     workers = [m.slot for m in world.cluster.members if m.slot.startswith("worker")]
     slot, step = world.chance.choice(workers), world.chance.choice(STEPS)
     world.control.step_clock(slot, step)
-    return Hit(f"the clock of {slot} is wrong by {step:+.0f} s")
+    return Hit(f"the clock of {slot} is off by {step:+.0f} s")

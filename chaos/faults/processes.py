@@ -12,7 +12,7 @@ import psutil
 from chaos.cluster import Cluster
 from chaos.faults import victims
 from chaos.faults.victims import Victim
-from chaos.impatience import PAST_THE_LEASE
+from chaos.short_limits import PAST_THE_LEASE
 from chaos.world import Hit, World
 
 Find = Callable[[Cluster], list[Victim]]
@@ -46,17 +46,17 @@ async def kill_scheduler(world: World) -> Hit | None:
 
 
 async def freeze(world: World) -> Hit | None:
-    """Any process, for a moment."""
+    """Freeze any process for a moment."""
     return await _freeze(world, _anybody, SHORT)
 
 
 async def freeze_runner(world: World) -> Hit | None:
-    """A runner for longer than its lease lasts."""
+    """Freeze a runner for longer than its lease."""
     return await _freeze(world, victims.runners, LONG)
 
 
 async def freeze_supervisor(world: World) -> Hit | None:
-    """A supervisor for longer than the leases of its jobs last."""
+    """Freeze a supervisor for longer than the leases of its jobs."""
     return await _freeze(world, _busy_supervisors, LONG)
 
 

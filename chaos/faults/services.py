@@ -1,4 +1,4 @@
-"""Faults of background services: a step that raises, as a bad row or a bug makes it."""
+"""Faults of background services: a step that raises, as with an invalid row or a bug."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL_INTERVAL = 0.2
 
 
 async def break_scheduler(world: World) -> Hit | None:
-    """Every tick raises for a while. That the scheduler is restarted is checked at the end."""
+    """Make every scheduler tick raise for some seconds. The restart is checked at the end."""
     seconds = world.chance.uniform(0.5, 4.0)
     with contextlib.suppress(DatabaseUnavailable):
         async with world.cluster.database.connection() as connection:
@@ -27,7 +27,7 @@ async def break_scheduler(world: World) -> Hit | None:
 
 
 async def _repair(world: World) -> None:
-    """Also through an outage: no later fault may leave it broken."""
+    """Repair the scheduler, also during an outage caused by a later fault."""
     while True:
         with contextlib.suppress(DatabaseUnavailable):
             async with world.cluster.database.connection() as connection:

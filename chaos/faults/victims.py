@@ -1,4 +1,4 @@
-"""Victims: processes of the cluster by what they do."""
+"""Victims: processes of the cluster by role."""
 
 from __future__ import annotations
 

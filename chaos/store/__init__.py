@@ -1,1 +1,1 @@
-"""SQL of the harness: what it watches, what it asks, and what it breaks."""
+"""SQL of the harness: audit triggers, checks and faults."""

@@ -1,6 +1,6 @@
-"""The audit: triggers of the harness's own that note who wrote what under which lease.
+"""Audit triggers that record the writer and the lease of each write.
 
-They stand in a schema of their own, and change nothing of what Forager does.
+They are in a separate schema, and do not change the behavior of Forager.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CREATE TABLE chaos.manifests (
 );
 """
 
-# of a runner: each of its commits writes the state of its crawl
+# runners: each commit writes the state of its crawl
 _NOTE_COMMIT = """
 CREATE FUNCTION chaos.note_commit() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -54,7 +54,7 @@ CREATE TRIGGER note_move AFTER UPDATE ON crawl_jobs
     EXECUTE FUNCTION chaos.note_move();
 """
 
-# of a worker for tasks: an attempt names the lease that it was made under
+# task workers: an attempt contains its lease
 _NOTE_ATTEMPT = """
 CREATE FUNCTION chaos.note_attempt() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -13,7 +13,7 @@ from forager.jobs.job import Lease
 
 
 async def hold_nothing(connection: Connection, lease: Lease) -> AsyncCursor[TupleRow]:
-    """The answer of the fence, without the fence."""
+    """Return what the lease check returns, without checking the lease."""
     return await connection.execute("SELECT status FROM crawl_jobs WHERE id = %s", (lease.job_id,))
 
 

@@ -1,4 +1,4 @@
-"""SQL of broken services. A trigger makes the statement raise that ends each tick."""
+"""SQL of service faults: a trigger makes the last statement of each tick raise."""
 
 from __future__ import annotations
 

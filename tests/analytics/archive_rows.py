@@ -5,6 +5,7 @@ from __future__ import annotations
 from analytics.lake_rows import add_prices
 from forager.db.database import Database
 from products.rows import add_product
+from support.sql import fetch_value
 
 
 async def add_unseen(database: Database, number: int) -> int:
@@ -57,8 +58,4 @@ async def everything(database: Database) -> dict[str, list[str]]:
 
 
 async def count(database: Database, table: str) -> int:
-    async with database.connection() as connection:
-        cursor = await connection.execute(f"SELECT count(*) FROM {table}".encode())
-        row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(await fetch_value(database, f"SELECT count(*) FROM {table}".encode()))

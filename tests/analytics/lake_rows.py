@@ -9,21 +9,24 @@ from forager.analytics.lake import read_manifest
 from forager.db.database import Database
 from forager.row_files import load_pyarrow
 from products.rows import add_product
+from support.sql import execute
 
 
 async def add_prices(database: Database, product_id: int, count: int, ago: str = "1 day") -> None:
     """Changes of one price, a second apart, the newest that long ago."""
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO price_history (product_id, price, currency, availability, recorded_at)
             SELECT %s, 100 + n %% 7, 'EUR', 'in_stock',
                    now() - %s::interval - n * interval '1 second'
               FROM generate_series(0, %s - 1) AS n
              ORDER BY random()
             """,
-            (product_id, ago, count),
-        )
+        product_id,
+        ago,
+        count,
+    )
 
 
 async def aged_product(database: Database, number: int) -> int:

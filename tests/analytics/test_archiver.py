@@ -22,13 +22,14 @@ from forager.services.supervisor import running
 from forager.settings import Settings, load_settings
 from forager.settings.values import DAY
 from products.rows import add_product
+from support.sql import execute
+from support.waiting import eventually
 
 PROCESS = Path(__file__).with_name("archiver_process.py")
 
 
 async def set_tasks(database: Database, what: str) -> None:
-    async with database.connection() as connection:
-        await connection.execute(f"UPDATE crawl_tasks SET {what}".encode())
+    await execute(database, f"UPDATE crawl_tasks SET {what}".encode())
 
 
 async def test_who_waits_for_a_visit_stays(database: Database, settings: Settings) -> None:
@@ -41,11 +42,11 @@ async def test_who_waits_for_a_visit_stays(database: Database, settings: Setting
         " next_crawl_at = now() - interval '180 days'",
     ):
         await set_tasks(database, state)
-        async with database.connection() as connection:
-            await connection.execute(
-                "UPDATE products p SET last_seen_at = coalesce(t.completed_at, p.last_seen_at)"
-                " FROM crawl_tasks t WHERE t.id = p.crawl_task_id"
-            )
+        await execute(
+            database,
+            "UPDATE products p SET last_seen_at = coalesce(t.completed_at, p.last_seen_at)"
+            " FROM crawl_tasks t WHERE t.id = p.crawl_task_id",
+        )
         assert await archiver.run_once() == 0
     assert await count(database, "products") == 1
 
@@ -77,8 +78,7 @@ async def test_who_was_looked_for_in_vain_goes(
 
 async def test_who_nobody_looks_for_any_more_goes(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
-    async with database.connection() as connection:
-        await connection.execute("DELETE FROM crawl_tasks")
+    await execute(database, "DELETE FROM crawl_tasks")
     assert await ProductArchiver(database, settings).run_once() == 1
 
 
@@ -128,9 +128,12 @@ async def test_it_looks_soon_after_the_start(
     await add_unseen(database, 1)
     await set_tasks(database, "status = 'failed'")
     monkeypatch.setattr(archiver, "FIRST", 0.0)
-    async with running(ProductArchiver(database, settings).services()), asyncio.timeout(60):
-        while await count(database, "products"):
-            await asyncio.sleep(0.02)
+
+    async def none_left() -> bool:
+        return await count(database, "products") == 0
+
+    async with running(ProductArchiver(database, settings).services()):
+        await eventually(none_left)
 
 
 async def test_the_lake_has_it_first(database: Database, settings: Settings) -> None:

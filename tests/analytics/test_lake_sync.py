@@ -19,6 +19,7 @@ from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.errors import ForagerError, NotAllowed
 from forager.settings import Settings
+from support.sql import execute
 
 PROCESS = Path(__file__).with_name("sync_process.py")
 
@@ -63,14 +64,14 @@ async def test_rows_of_one_moment_are_cut_anywhere(
     database: Database, settings: Settings, folder: Path
 ) -> None:
     product_id = await aged_product(database, 1)
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO price_history (product_id, price, recorded_at)
             SELECT %s, n, now() - interval '1 day' FROM generate_series(1, 25) AS n
             """,
-            (product_id,),
-        )
+        product_id,
+    )
     await sync(database, settings, chunk=4)
     assert ids_in(folder, "price_history") == await stored_prices(database)
 
@@ -84,8 +85,7 @@ async def test_who_commits_late_is_not_forgotten(
     async with database.connection() as late:
         async with late.transaction():
             await late.execute(insert, (product_id,))
-            async with database.connection() as quick:
-                await quick.execute(insert, (product_id,))
+            await execute(database, insert, product_id)
             # the quick one is younger than the late one: both wait
             assert (await sync(database, settings)).rows["price_history"] == 0
         assert (await sync(database, settings)).rows["price_history"] == 2
@@ -94,11 +94,11 @@ async def test_who_commits_late_is_not_forgotten(
 
 async def test_the_newest_rows_wait_a_moment(database: Database, settings: Settings) -> None:
     product_id = await aged_product(database, 1)
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO price_history (product_id, recorded_at) VALUES (%s, now() + '1 hour')",
-            (product_id,),
-        )
+    await execute(
+        database,
+        "INSERT INTO price_history (product_id, recorded_at) VALUES (%s, now() + '1 hour')",
+        product_id,
+    )
     assert (await sync(database, settings)).rows["price_history"] == 0
 
 
@@ -122,15 +122,18 @@ async def test_values_arrive_as_they_were(
 ) -> None:
     product_id = await aged_product(database, 1)
     name, brand = 'Lamp "Ø",\nlarge\r\n\\N', "NA"
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             UPDATE products SET product_name = %s, brand = %s, category = '', sku = NULL,
                                 price = 12.3456, rating = 4.25, updated_at = %s
              WHERE id = %s
             """,
-            (name, brand, datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC), product_id),
-        )
+        name,
+        brand,
+        datetime(2026, 2, 28, 23, 59, 59, 999_999, UTC),
+        product_id,
+    )
     await sync(database, settings)
     [row] = rows_in(folder, "products")
     assert (row["name"], row["brand"], row["category"], row["sku"]) == (name, brand, "", None)
@@ -144,12 +147,12 @@ async def test_each_month_has_its_folder(
 ) -> None:
     product_id = await aged_product(database, 1)
     times = ["2025-12-31 23:59:59.999999Z", "2026-01-01 00:00:00Z", "2026-03-05 12:00:00Z"]
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO price_history (product_id, recorded_at)"
-            " SELECT %s, unnest(%s::timestamptz[])",
-            (product_id, times),
-        )
+    await execute(
+        database,
+        "INSERT INTO price_history (product_id, recorded_at) SELECT %s, unnest(%s::timestamptz[])",
+        product_id,
+        times,
+    )
     await sync(database, settings)
     found = sorted(path.parent.name for path in (folder / "price_history").glob("*/*.parquet"))
     assert found == ["month=2025-12", "month=2026-01", "month=2026-03"]
@@ -158,9 +161,9 @@ async def test_each_month_has_its_folder(
 async def test_pages_and_extractions_come_too(
     database: Database, settings: Settings, folder: Path
 ) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             WITH shop AS (
                 INSERT INTO domains (domain_name, base_url)
                 VALUES ('shop.example', 'https://shop.example') RETURNING id
@@ -177,8 +180,8 @@ async def test_pages_and_extractions_come_too(
                                      created_at)
             SELECT 1, id, 'https://shop.example/', 'generic', '1', 'ok', now() - interval '1 day'
               FROM shop
-            """
-        )
+            """,
+    )
     await sync(database, settings)
     [page] = rows_in(folder, "pages")
     assert (page["domain"], page["proxy"]) == ("shop.example", "http://proxy.example:8080")
@@ -191,10 +194,9 @@ async def test_a_changed_product_comes_again(
 ) -> None:
     product_id = await aged_product(database, 1)
     await sync(database, settings)
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE products SET price = 11, updated_at = now() - interval '1 hour'"
-        )
+    await execute(
+        database, "UPDATE products SET price = 11, updated_at = now() - interval '1 hour'"
+    )
     await sync(database, settings)
     assert ids_in(folder, "products") == [product_id, product_id]
     assert [row["price"] for row in rows_in(folder, "products")] == [Decimal(10), Decimal(11)]
@@ -225,15 +227,15 @@ async def test_small_files_become_one(
 ) -> None:
     monkeypatch.setattr(merging, "MOST_FILES", 3)
     product_id = await aged_product(database, 1)
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO price_history (product_id, recorded_at)
             SELECT %s, timestamptz '2026-01-10 00:00Z' + n * interval '1 second'
               FROM generate_series(1, 50) AS n
             """,
-            (product_id,),
-        )
+        product_id,
+    )
     await sync(database, settings, chunk=10)
     manifest = read_manifest(folder)
     assert manifest is not None

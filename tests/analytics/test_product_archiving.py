@@ -22,6 +22,7 @@ from forager.products.archiving import archive_folder, archive_products, restore
 from forager.row_files import load_pyarrow
 from forager.settings import Settings
 from products.rows import add_product
+from support.sql import execute
 
 PROCESS = Path(__file__).with_name("archiving_process.py")
 
@@ -100,8 +101,7 @@ async def test_who_was_seen_stays(database: Database, settings: Settings) -> Non
 async def test_a_product_that_is_back_is_left_alone(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     [file] = (await archive_products(database, settings)).files
-    async with database.connection() as connection:
-        await connection.execute("DELETE FROM crawl_tasks")
+    await execute(database, "DELETE FROM crawl_tasks")
     new = await add_product(database, 1)
     before = await everything(database)
     back = await restore_products(database, settings, file)
@@ -114,8 +114,7 @@ async def test_a_product_that_is_back_is_left_alone(database: Database, settings
 async def test_a_task_or_a_domain_may_be_gone(database: Database, settings: Settings) -> None:
     await add_unseen(database, 1)
     [file] = (await archive_products(database, settings)).files
-    async with database.connection() as connection:
-        await connection.execute("DELETE FROM crawl_tasks")
+    await execute(database, "DELETE FROM crawl_tasks")
     assert (await restore_products(database, settings, file)).products == 1
     async with database.connection() as connection:
         cursor = await connection.execute("SELECT crawl_task_id FROM products")
@@ -176,8 +175,7 @@ async def test_what_was_restored_stays(database: Database, settings: Settings) -
     [file] = (await archive_products(database, settings)).files
     await restore_products(database, settings, file)
     assert (await archive_products(database, settings)).products == 0
-    async with database.connection() as connection:
-        await connection.execute("UPDATE products SET restored_at = now() - interval '181 days'")
+    await execute(database, "UPDATE products SET restored_at = now() - interval '181 days'")
     assert (await archive_products(database, settings)).products == 1
 
 

@@ -18,6 +18,7 @@ from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.row_files import load_pyarrow
 from forager.settings import Settings
+from support.sql import execute
 
 PROCESS = Path(__file__).with_name("sync_process.py")
 
@@ -67,11 +68,11 @@ async def test_only_what_was_settled_since_comes_next(
 
 
 async def test_what_a_page_tells(database: Database, settings: Settings, folder: Path) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO domains (domain_name, base_url)"
-            " VALUES ('docs.example', 'https://docs.example'), ('intranet', 'https://intranet')"
-        )
+    await execute(
+        database,
+        "INSERT INTO domains (domain_name, base_url)"
+        " VALUES ('docs.example', 'https://docs.example'), ('intranet', 'https://intranet')",
+    )
     job = await add_job(database, proxy="http://user:secret@proxy.example:8080")
     await settle(database, job, 1, 1, host="www.docs.example")
     await settle(database, job, 2, 1, host="elsewhere.example:8443")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -19,6 +18,8 @@ from forager.products.archiving import ProductArchiver
 from forager.services import supervisor
 from forager.services.supervisor import running
 from forager.settings import Settings
+from support.sql import execute
+from support.waiting import eventually
 
 # the first two are what the driver wants to know of a server
 GREETINGS = {"version()": b"24.8.1.1\tUTC\n", "system.settings": b"\x00\x00"}
@@ -69,15 +70,13 @@ async def test_archiving_is_put_off(
     """What leaves could not be loaded later; the service goes on looking."""
     await sync(database, settings)
     await add_unseen(database, 1)
-    async with database.connection() as connection:
-        await connection.execute("UPDATE crawl_tasks SET status = 'failed'")
+    await execute(database, "UPDATE crawl_tasks SET status = 'failed'")
     monkeypatch.setattr(archiver, "FIRST", 0.0)
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.01)
     asked: list[str] = []
-    async with answering(UNREADABLE[0], asked) as url, asyncio.timeout(60):
+    async with answering(UNREADABLE[0], asked) as url:
         given = settings.model_copy(update={"clickhouse_url": url})
         async with running(ProductArchiver(database, given).services()):
             # each run makes a separate connection
-            while sum("version()" in question for question in asked) < 3:
-                await asyncio.sleep(0.02)
+            await eventually(lambda: sum("version()" in question for question in asked) >= 3)
     assert await count(database, "products") == 1

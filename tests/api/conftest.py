@@ -10,12 +10,10 @@ import pytest
 from psycopg import sql
 
 from api.client import Api
-from built_site import Crawls
 from forager.access.caller import Scope
 from forager.access.keys import create_key
 from forager.api.app import create_app
 from forager.db.database import Database
-from forager.jobs.queue import Queue
 from forager.settings import Settings
 from support.api_server import api_server
 
@@ -62,11 +60,6 @@ async def keyed(address: str, database: Database) -> AsyncIterator[Keyed]:
     yield make
     for client in clients:
         await client.__aexit__()
-
-
-@pytest.fixture
-def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
-    return Crawls(database, queue, settings)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from built_site import SOURCE, Crawls, rows_of
+from built_site import SOURCE, Crawls
 from forager.access.caller import LOCAL, Caller, Scope
 from forager.access.keys import create_key
 from forager.crawl.templates import save_template
@@ -22,6 +22,7 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from images.stored_image import store_image
 from products.product_shop import Shop, lamp
+from support.sql import execute
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -53,8 +54,8 @@ async def furnish(
     await crawls.crawl({"a": "two", "b": "zebra"})
     running = await crawls.start()
     if owner is not None:
-        await rows_of(database, "UPDATE crawl_jobs SET user_id = %s RETURNING 1", owner)
-        await rows_of(database, "UPDATE sources SET user_id = %s RETURNING 1", owner)
+        await execute(database, "UPDATE crawl_jobs SET user_id = %s RETURNING 1", owner)
+        await execute(database, "UPDATE sources SET user_id = %s RETURNING 1", owner)
     await Domains(database).add("furnished.example.org")
     spec = ProxySpec.parse("http://me:secret@proxy.example.org:3128")
     proxy = await Proxies(database, Vault(settings)).add(spec)
@@ -94,7 +95,7 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
     rule = await add_alert(database, NewAlert(AlertKind.BACK_IN_STOCK))
     async with database.transaction() as connection:
         await record_events(connection, [NewEvent(EventKind.DOMAIN_RECOVERED, None, None, {})])
-    [(message,)] = await rows_of(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")
+    [(message,)] = await execute(database, "SELECT id FROM outbox WHERE topic = 'webhooks'")
     return {
         "product_id": str(product_id),
         "position": "0",
@@ -110,8 +111,8 @@ async def _furnish_catalog(database: Database, settings: Settings) -> dict[str, 
 
 async def add_letter(database: Database) -> int:
     """The only task that failed permanently."""
-    await rows_of(database, "DELETE FROM dead_letters RETURNING 1")
-    [(letter,)] = await rows_of(
+    await execute(database, "DELETE FROM dead_letters RETURNING 1")
+    [(letter,)] = await execute(
         database,
         """
         INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,

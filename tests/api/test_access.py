@@ -11,7 +11,6 @@ import pytest
 
 from api.client import Api
 from api.conftest import Keyed
-from built_site import rows_of
 from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
 from forager.access.quota import Quota
@@ -22,6 +21,7 @@ from forager.errors import NotAllowed
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from search_corpus import Corpus
+from support.sql import execute
 
 PROTECTED = [
     "/api/v1/jobs",
@@ -101,7 +101,7 @@ async def test_wrong_expired_and_revoked_keys(
     revoked = await create_key(database, "revoked", scope=Scope.ADMIN)
     await revoke_key(database, revoked.key.id)
     expired = await create_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
-    await rows_of(
+    await execute(
         database,
         "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
         expired.key.id,
@@ -316,7 +316,7 @@ async def test_keys_are_made_shown_and_revoked_over_http(
     made = await api.post("/api/v1/keys", {"name": "mine", "scope": "admin", "expires_in_days": 1})
     assert made.status == 201
     text = made.json["key"]
-    stored = await rows_of(database, "SELECT secret_hash, id FROM api_keys")
+    stored = await execute(database, "SELECT secret_hash, id FROM api_keys")
     assert text.partition("_")[2].partition("_")[2].encode() not in stored[0][0]
     async with Api(address, key=text) as admin:
         listed = (await admin.get("/api/v1/keys")).json["items"]
@@ -347,7 +347,7 @@ async def test_the_secret_of_a_key_is_not_in_the_stored_answer(
     how = {"headers": {"Idempotency-Key": "make"}}
     made = await api.post("/api/v1/keys", {"name": "mine", "scope": "admin"}, **how)
     secret = made.json["key"].rpartition("_")[2].encode()
-    [(answer,)] = await rows_of(database, "SELECT answer FROM idempotency_keys")
+    [(answer,)] = await execute(database, "SELECT answer FROM idempotency_keys")
     assert secret not in answer
 
 

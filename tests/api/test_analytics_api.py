@@ -26,7 +26,7 @@ async def test_questions_are_listed_and_asked(api: Api) -> None:
     [("", 422), ("query=nothing", 404), ("query=crawl-cost&days=0", 422),
      ("query=crawl-cost&limit=0", 422), ("query=crawl-cost&days=x", 422)],
 )  # fmt: skip
-async def test_what_cannot_be_asked(api: Api, asked: str, status: int) -> None:
+async def test_invalid_queries_are_rejected(api: Api, asked: str, status: int) -> None:
     assert (await api.get(f"/api/v1/analytics/answer?{asked}")).status == status
 
 

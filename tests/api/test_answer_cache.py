@@ -60,7 +60,7 @@ async def test_a_cached_answer_has_its_time(
     assert await kept.look("a", counting.make) is first
 
 
-async def test_many_who_ask_at_once_wait_for_one(counting: Counting) -> None:
+async def test_concurrent_requests_share_one_computation(counting: Counting) -> None:
     kept = AnswerCache()
     asking = [asyncio.create_task(kept.get("a", counting.make)) for _ in range(5)]
     await counting.begun.wait()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import socket
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 import requests
 
-from api.server_process import FORAGER, api_process
+from api.server_process import api_process
 from forager.cli.main import run
+from support.cli import forager
 
 Capture = pytest.CaptureFixture[str]
 
@@ -68,7 +69,7 @@ def test_keys_of_one_owner(capsys: Capture) -> None:
         ["keys", "set-quota", "me"],
     ],
 )
-def test_what_is_wrong_is_said(command: list[str], capsys: Capture) -> None:
+def test_invalid_arguments_are_reported(command: list[str], capsys: Capture) -> None:
     assert run(command) == 2
     shown = capsys.readouterr().err
     assert "error: " in shown
@@ -91,25 +92,16 @@ def test_a_server_requires_the_key_and_stops_on_a_signal(tmp_path: Path, capsys:
     assert key not in (tmp_path / "api.log").read_text()
 
 
-@pytest.mark.long
-def test_without_a_key_only_loopback(tmp_path: Path) -> None:
-    for host in ("0.0.0.0", "::", "example.org"):
-        done = subprocess.run(
-            [FORAGER, "api", "--host", host, "--port", "0"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 4
-        assert "without an API key the API listens on loopback only" in done.stderr
-        assert "forager keys create" in done.stderr
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org"])
+def test_without_a_key_only_loopback(host: str) -> None:
+    refused = forager("api", "--host", host, "--port", "0")
+    assert refused.code == 4
+    assert "without an API key the API listens on loopback only" in refused.err
+    assert "forager keys create" in refused.err
 
 
-def test_a_port_in_use_is_said(tmp_path: Path) -> None:
-    with api_process(tmp_path) as address:
-        port = address.rpartition(":")[2]
-        done = subprocess.run(
-            [FORAGER, "api", "--port", port], capture_output=True, text=True, timeout=60
-        )
-    assert done.returncode == 2
-    assert "cannot listen" in done.stderr
+def test_a_port_in_use_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        refused = forager("api", "--port", taken.getsockname()[1])
+    assert refused.code == 2
+    assert "cannot listen" in refused.err

@@ -16,7 +16,6 @@ import pytest
 from api.client import Api
 from api.conftest import Keyed
 from api.server_process import api_process
-from built_site import rows_of
 from forager.access.answers import delete_expired, reserve
 from forager.access.caller import NOBODY
 from forager.db.database import Database
@@ -25,6 +24,8 @@ from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.services import supervisor
 from forager.services.service import Service, Step
+from support.sql import execute
+from support.waiting import eventually
 
 NO_JOB = "0199a5c2-8a00-7000-8000-000000000000"
 CRAWL = "/api/v1/crawls"
@@ -187,7 +188,7 @@ async def test_health_and_readiness(api: Api, database: Database) -> None:
     assert (await api.get("/healthz")).json["status"] == "alive"
     ready = await api.get("/readyz")
     assert (ready.status, ready.json["ready"]) == (200, True)
-    await rows_of(database, "UPDATE alembic_version SET version_num = '0000' RETURNING 1")
+    await execute(database, "UPDATE alembic_version SET version_num = '0000' RETURNING 1")
     behind = await api.get("/readyz")
     assert (behind.status, behind.json["schema_version"]) == (503, "0000")
 
@@ -211,9 +212,8 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
     monkeypatch.setattr(supervisor, "FIRST_DELAY", 0.001)
     monkeypatch.setattr(supervisor, "LONGEST_DELAY", 0.01)
     service = Service(name="scheduler", every=0.001, step=step, first_within=0.0, stuck_after=0.1)
-    async with supervisor.running([service]) as running, asyncio.timeout(60):
-        while not running.statuses[0].is_failing:
-            await asyncio.sleep(0.01)
+    async with supervisor.running([service]) as running:
+        await eventually(lambda: running.statuses[0].is_failing)
         ready = await api.get("/readyz")
     assert (ready.status, ready.json["failing_services"]) == (status, ["scheduler"])
     assert ready.json["ready"] is (status == 200)
@@ -225,7 +225,7 @@ async def test_services_of_the_process_that_keep_failing_are_shown(
 # --- ETags --------------------------------------------------------------------------------------
 
 
-async def test_who_polls_gets_a_body_only_when_it_changed(api: Api, queue: Queue) -> None:
+async def test_a_polling_client_gets_a_body_only_if_it_changed(api: Api, queue: Queue) -> None:
     job = (await api.crawl())["job_id"]
     for path in (
         f"/api/v1/crawls/{job}",
@@ -317,7 +317,7 @@ async def test_racing_requests_are_one_request(api: Api, database: Database) -> 
     done = [answer for answer in answers if answer.status == 201]
     assert len({answer.body for answer in done}) == 1
     assert {answer.status for answer in answers} <= {201, 401}
-    assert len(await rows_of(database, "SELECT id FROM api_keys")) == 1
+    assert len(await execute(database, "SELECT id FROM api_keys")) == 1
 
 
 async def test_racing_crawls_are_one_crawl(keyed: Keyed, database: Database) -> None:
@@ -356,7 +356,7 @@ async def test_keys_of_different_owners_do_not_meet(keyed: Keyed) -> None:
 async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) -> None:
     await api.post(CRAWL, ORDER, **once("old"))
     await api.post(CRAWL, ORDER, **once("new"))
-    await rows_of(
+    await execute(
         database,
         """
         UPDATE idempotency_keys SET created_at = now() - interval '25 hours'
@@ -365,7 +365,7 @@ async def test_an_answer_is_forgotten_after_a_day(api: Api, database: Database) 
     )
     fresh = await api.post(CRAWL, {"urls": ["https://b.example/"]}, **once("old"))
     assert (fresh.status, fresh.json["created"]) == (202, True)
-    await rows_of(
+    await execute(
         database,
         "UPDATE idempotency_keys SET created_at = now() - interval '25 hours' RETURNING 1",
     )

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import UUID
 
 from api.client import Api
-from built_site import SOURCE, Crawls, rows_of
+from built_site import SOURCE, Crawls
 from forager.api.models.crawls import CrawlOrder
 from forager.crawl.options import CrawlOptions
 from forager.db.database import Database
 from forager.fetch.proxies.costs import UsageLog
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
+from support.sql import execute
 
 # SQL, HTML, control characters, other directions and other alphabets: all of it is only text
 NASTY = "'; DROP TABLE crawl_jobs; -- <img src=x onerror=alert(1)> {{7*7}} \x1b[31m \u202e 🦓 %s"
@@ -69,7 +70,7 @@ async def test_a_crawl_is_asked_for_with_all_its_options(api: Api, queue: Queue)
 async def test_progress_has_pace_and_time_left(api: Api, crawls: Crawls) -> None:
     crawl = await crawls.start()
     await crawl.ledger(fetched=30, reasons={"timeout": 10})
-    await rows_of(
+    await execute(
         crawls.database,
         """
         UPDATE crawl_states
@@ -125,7 +126,7 @@ async def test_pages_by_outcome(api: Api, crawls: Crawls, database: Database) ->
     crawl = await crawls.start()
     job_id = crawl.context.job.id
     for n in range(12):
-        await rows_of(
+        await execute(
             database,
             """
             INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, detail, depth, via)

@@ -9,7 +9,7 @@ from uuid import UUID
 from api.client import Answer
 from api.conftest import Keyed
 from api.furnished import add_letter, furnish, operations, parameters
-from built_site import Crawls, rows_of
+from built_site import Crawls
 from forager.access.caller import Scope
 from forager.api.reference_page import example_of
 from forager.db.database import Database
@@ -17,6 +17,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from parsers.archived_kiosk import kiosk_parsers
+from support.sql import execute
 
 # what takes something away comes after what needs it
 LAST = re.compile(r"/(drop|remove|prune|revoke|rollback|cancel|disable)$")
@@ -52,7 +53,7 @@ class Examples:
         self.jobs += 1
         made = await self.queue.enqueue(NewJob(kind="selftest", source_id=f"job-{self.jobs}"))
         ended = status in ("failed", "completed")
-        await rows_of(
+        await execute(
             self.database,
             """
             UPDATE crawl_jobs SET status = %s::job_status,
@@ -76,7 +77,7 @@ class Examples:
         if path.startswith("/api/v1/dead-letters/") and method in ("POST", "DELETE"):
             return {"letter_id": str(await add_letter(self.database))}
         if path == "/api/v1/domains/{host}/alarm":
-            await rows_of(
+            await execute(
                 self.database,
                 """
                 INSERT INTO domain_health (domain_id, alarm, alarm_at)
@@ -106,7 +107,7 @@ async def test_every_example_works(
     keyed: Keyed, database: Database, queue: Queue, settings: Settings, crawls: Crawls
 ) -> None:
     known = await furnish(database, settings)
-    [(known["product_url"],)] = await rows_of(database, "SELECT url FROM products LIMIT 1")
+    [(known["product_url"],)] = await execute(database, "SELECT url FROM products LIMIT 1")
     admin = await keyed(Scope.ADMIN)
     document = (await admin.get("/api/openapi.json")).json
     examples = Examples(database, queue, known)

@@ -17,6 +17,7 @@ from forager.extract.urls import NormalisedUrl
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from support.sql import execute
 
 URL = "https://docs.example.org/old/a"
 DETAIL = "line 2 of robots.txt: Disallow: /old/"
@@ -26,14 +27,17 @@ async def settled_crawl(database: Database, queue: Queue) -> UUID:
     """A crawl that has excluded the URL, which is tracked as well."""
     payload = {"urls": ["https://docs.example.org/"], "exclude": ["/old/*"]}
     job = (await queue.enqueue(NewJob(kind="crawl", payload=payload))).job
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO crawl_visited (job_id, url_hash, url, outcome, reason, detail, depth, via)
             VALUES (%s, %s, %s, 'excluded', 'robots', %s, 1, 'link')
             """,
-            (job.id, url_key(NormalisedUrl(URL)), URL, DETAIL),
-        )
+        job.id,
+        url_key(NormalisedUrl(URL)),
+        URL,
+        DETAIL,
+    )
     return job.id
 
 

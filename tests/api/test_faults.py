@@ -16,13 +16,14 @@ import pytest
 
 from api.client import Api
 from api.server_process import FORAGER, api_process, wait_for_address
-from built_site import rows_of
 from forager.access.answers import reserve
 from forager.access.caller import NOBODY
 from forager.db.database import Database, SessionLimits
 from forager.settings import Settings
 from support.api_server import api_server
 from support.databases import outage
+from support.sql import execute
+from support.waiting import eventually
 
 CRAWL = "/api/v1/crawls"
 ORDER = {"urls": ["https://docs.example.org/"]}
@@ -37,14 +38,14 @@ async def locked_jobs(database: Database) -> AsyncIterator[None]:
         yield
 
 
+BLOCKED = """
+    SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'crawl_jobs'::regclass
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
 async def until_blocked(database: Database) -> None:
-    async with asyncio.timeout(60):
-        while not await rows_of(
-            database,
-            "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'crawl_jobs'::regclass"
-            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-        ):
-            await asyncio.sleep(0.02)
+    await eventually(lambda: execute(database, BLOCKED))
 
 
 async def test_a_server_killed_in_the_middle_has_done_nothing(
@@ -74,7 +75,7 @@ async def test_a_server_killed_in_the_middle_has_done_nothing(
             answers = [await api.post(CRAWL, ORDER, headers=ONCE) for _ in range(2)]
     assert [answer.json["created"] for answer in answers] == [True, True]
     assert answers[1].headers["Idempotency-Replayed"] == "true"
-    assert len(await rows_of(database, "SELECT id FROM crawl_jobs")) == 1
+    assert len(await execute(database, "SELECT id FROM crawl_jobs")) == 1
 
 
 @asynccontextmanager

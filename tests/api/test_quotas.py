@@ -13,7 +13,6 @@ import pytest
 from api.client import Answer, Api
 from api.conftest import Keyed
 from api.server_process import api_process
-from built_site import rows_of
 from forager.access.caller import Caller, QuotaExceeded, Scope
 from forager.access.keys import create_key
 from forager.access.permits import Permits
@@ -22,6 +21,7 @@ from forager.access.quotas import get_usage, set_quota
 from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.queue import Queue
+from support.sql import execute
 
 # whatever the time is at noon of the test
 YESTERDAY = "UPDATE crawl_jobs SET created_at = created_at - interval '2 days' WHERE id = %s"
@@ -30,7 +30,7 @@ YESTERDAY = "UPDATE crawl_jobs SET created_at = created_at - interval '2 days' W
 async def failed_job(client: Api, database: Database, url: str, pages: int = 0) -> UUID:
     """A crawl that fetched some pages and failed."""
     job_id = UUID((await client.crawl(url))["job_id"])
-    await rows_of(
+    await execute(
         database,
         """
         INSERT INTO crawl_states (job_id, discovered, fetched) VALUES (%s, %s, %s) RETURNING 1
@@ -39,7 +39,7 @@ async def failed_job(client: Api, database: Database, url: str, pages: int = 0) 
         pages,
         pages,
     )
-    await rows_of(
+    await execute(
         database,
         """
         UPDATE crawl_jobs SET status = 'failed', completed_at = now() WHERE id = %s RETURNING 1
@@ -100,15 +100,15 @@ async def test_a_continued_job_has_the_pages_of_that_day(
     assert refusal(refused) == {"what": "pages_per_day", "used": 100, "limit": 100}
     # begun yesterday: only what it fetches from now on
     await client.post(f"/api/v1/jobs/{job}/pause")
-    await rows_of(database, f"{YESTERDAY} RETURNING 1", job)
-    await rows_of(database, "UPDATE crawl_jobs SET payload = payload - 'granted_on' RETURNING 1")
+    await execute(database, f"{YESTERDAY} RETURNING 1", job)
+    await execute(database, "UPDATE crawl_jobs SET payload = payload - 'granted_on' RETURNING 1")
     assert (await get_usage(database, client.owner)).pages_today == 0
     assert (await client.post(f"/api/v1/jobs/{job}/resume")).status == 200
     assert (await queue.get(job)).payload["granted_pages"] == 180
     assert (await get_usage(database, client.owner)).pages_today == 100
     # its pages were deleted with it, and are not granted again
     await client.post(f"/api/v1/jobs/{job}/cancel")
-    await rows_of(database, "DELETE FROM crawl_states RETURNING 1")
+    await execute(database, "DELETE FROM crawl_states RETURNING 1")
     assert (await get_usage(database, client.owner)).pages_today == 0
 
 
@@ -146,7 +146,7 @@ async def test_an_illegal_move_is_no_matter_of_quotas(keyed: Keyed, database: Da
 async def test_why_a_refresh_is_put_off_is_shown(keyed: Keyed, database: Database) -> None:
     client = await keyed()
     assert client.owner is not None
-    await rows_of(
+    await execute(
         database,
         """
         INSERT INTO sources (id, base_url, user_id, kind, payload, refresh_every, next_refresh_at)
@@ -194,18 +194,12 @@ async def test_processes_share_the_requests_of_a_minute(database: Database) -> N
 
 
 async def test_two_servers_answer_as_many_requests_as_one(
-    database: Database, database_url: str, tmp_path: Path
+    address: str, database: Database, database_url: str, tmp_path: Path
 ) -> None:
     made = await create_key(database, "mine", scope=Scope.READ)
     await set_quota(database, made.key.user_id, Quota(requests_per_minute=1))
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for folder in folders:
-        folder.mkdir()
-    with (
-        api_process(folders[0], FORAGER_DATABASE_URL=database_url) as first,
-        api_process(folders[1], FORAGER_DATABASE_URL=database_url) as second,
-    ):
-        async with Api(first, key=made.text) as one, Api(second, key=made.text) as two:
+    with api_process(tmp_path, FORAGER_DATABASE_URL=database_url) as other:
+        async with Api(address, key=made.text) as one, Api(other, key=made.text) as two:
             answers = [await client.get("/api/v1/me") for client in (one, two, one)]
     assert [answer.status for answer in answers] == [200, 429, 429]
     for answer in answers[1:]:

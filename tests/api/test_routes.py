@@ -14,13 +14,13 @@ import pytest
 from api.client import Answer, Api
 from api.conftest import Keyed
 from api.furnished import OWNED, SAVES, SHARED, SLOW, furnish, operations, parameters
-from built_site import rows_of
 from forager.access.caller import Scope
 from forager.access.keys import create_key, revoke_key
 from forager.api.limits import MAX_LIST
 from forager.api.reference_page import example_of
 from forager.db.database import Database
 from forager.settings import Settings
+from support.sql import execute
 
 JSON = "application/json"
 # SQL, HTML, templates, paths, control characters, other directions: all of it is only text
@@ -190,7 +190,7 @@ async def test_no_call_is_answered_without_a_good_key(
     revoked = await create_key(database, "revoked", scope=Scope.ADMIN)
     await revoke_key(database, revoked.key.id)
     expired = await create_key(database, "expired", scope=Scope.ADMIN, expires_in=3600)
-    await rows_of(
+    await execute(
         database,
         "UPDATE api_keys SET expires_at = now() WHERE id = %s RETURNING 1",
         expired.key.id,
@@ -255,7 +255,7 @@ async def test_what_is_of_another_owner_is_not_there_whatever_is_called(
             assert refused.json["detail"].replace(there, not_there) == missing.json["detail"]
         tried += 1
     assert tried > 15
-    jobs = await rows_of(database, "SELECT status::text FROM crawl_jobs ORDER BY created_at")
+    jobs = await execute(database, "SELECT status::text FROM crawl_jobs ORDER BY created_at")
     assert [status for (status,) in jobs] == ["completed", "completed", "processing"]
     assert (await mine.get(f"/api/v1/jobs/{place.known['job_id']}")).status == 200
 
@@ -327,7 +327,7 @@ async def test_sql_and_html_are_only_text_in_every_field(
                 assert_only_text(call, name, answer)
                 tried += 1
     assert tried > 300
-    assert len(await rows_of(database, "SELECT 1 FROM crawl_jobs")) >= 3
+    assert len(await execute(database, "SELECT 1 FROM crawl_jobs")) >= 3
 
 
 def assert_only_text(call: Any, where: object, answer: Answer) -> None:

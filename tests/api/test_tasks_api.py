@@ -10,7 +10,8 @@ from forager.access.caller import Scope
 from forager.db.database import Database
 from forager.settings import Settings
 from forager.tasks.scheduler import Scheduler
-from tasks.tasks_at_hand import make_domain, make_task, value
+from support.sql import execute, fetch_value
+from tasks.tasks_at_hand import make_domain, make_task
 
 Keyed = Callable[..., Awaitable[Api]]
 
@@ -76,7 +77,7 @@ async def test_a_batch_of_nothing_good_is_refused(api: Api, database: Database) 
     for order in orders:
         refused = await api.post("/api/v1/tasks", order)
         assert (refused.status, refused.is_problem) == (422, True)
-    assert await value(database, "SELECT count(*) FROM crawl_tasks") == 0
+    assert await fetch_value(database, "SELECT count(*) FROM crawl_tasks") == 0
 
 
 async def test_a_batch_is_tracked_once(api: Api) -> None:
@@ -144,15 +145,15 @@ async def test_lists(api: Api, database: Database) -> None:
 
 async def test_attempts_are_shown(api: Api, database: Database) -> None:
     task = await make_task(database, await make_domain(database, "shop.example"))
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
                                        error_message)
             SELECT id, domain_id, 'download', 1, 1, 'failed', %s FROM crawl_tasks
             """,
-            (NASTY,),
-        )
+        NASTY,
+    )
     found = (await api.get(f"/api/v1/tasks/{task}")).json
     assert [(a["outcome"], a["error_message"]) for a in found["attempts"]] == [("failed", NASTY)]
 

@@ -15,6 +15,7 @@ from forager.webhooks.delivery import Deliverer
 from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.signing import verify
 from products.rows import add_product
+from support.sql import execute
 from webhooks.receiver import Receiver, answering
 
 Keyed = Callable[..., Awaitable[Api]]
@@ -58,9 +59,7 @@ async def test_the_same_order_makes_one_webhook(api: Api, database: Database) ->
     first = await api.post("/api/v1/webhooks", {"url": HOOK}, headers=key)
     again = await api.post("/api/v1/webhooks", {"url": HOOK}, headers=key)
     assert (again.status, again.json) == (201, first.json)
-    async with database.connection() as connection:
-        cursor = await connection.execute("SELECT answer FROM idempotency_keys")
-        [row] = await cursor.fetchall()
+    [row] = await execute(database, "SELECT answer FROM idempotency_keys")
     assert first.json["secret"].encode() not in bytes(row[0])
     assert (await api.post("/api/v1/webhooks", {"url": HOOK})).status == 409
 

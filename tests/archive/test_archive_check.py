@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from archive.archive_rows import findings, finished, segment_row, troubles
-from archived_job import ArchivedJob, html, rows_of, select_refs
+from archived_job import ArchivedJob, html, select_refs
 from forager.archive.audit import Trouble, audit, repair
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import NotFound
+from support.sql import execute
 
 
 async def repair_all(database: Database, storage: Storage) -> list[list[str]]:
@@ -91,7 +92,7 @@ async def test_an_orphan_is_deleted_once_nobody_can_be_writing_it(
     database: Database, storage: Storage, folder: Path, job: ArchivedJob
 ) -> None:
     [ref] = await job.archive([html(1)])
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
+    await execute(database, "DELETE FROM archive_segments RETURNING name")
     old = time.time() - 7200
     os.utime(folder / ref.segment, (old, old))
     assert await findings(database, storage) == []  # its lease is current
@@ -108,7 +109,7 @@ async def test_a_file_that_rows_refer_to_gets_its_row_back(
     database: Database, storage: Storage, job: ArchivedJob
 ) -> None:
     ref, *_ = await finished(job)
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
+    await execute(database, "DELETE FROM archive_segments RETURNING name")
     assert await troubles(database, storage) == [(Trouble.UNLISTED,)]
     assert await repair_all(database, storage) == [["row added"]]
     row = await segment_row(database, ref.segment)
@@ -121,7 +122,7 @@ async def test_references_to_nothing_at_all(
 ) -> None:
     ref, *_ = await finished(job)
     (folder / ref.segment).unlink()
-    await rows_of(database, "DELETE FROM archive_segments RETURNING name")
+    await execute(database, "DELETE FROM archive_segments RETURNING name")
     assert await troubles(database, storage) == [(Trouble.UNKNOWN,)]
     assert await repair_all(database, storage) == [["3 reference(s) deleted"]]
     assert await findings(database, storage) == []

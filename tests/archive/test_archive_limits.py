@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from archive.archive_rows import finished
-from archived_job import ArchivedJob, html, rows_of, select_refs, start_job
+from archived_job import ArchivedJob, html, select_refs, start_job
 from forager.archive import store
 from forager.archive.deletion import clean_up_archive, delete_segment, plan_prune, prune
 from forager.archive.reader import read_response
@@ -17,10 +17,11 @@ from forager.archive.store import merges
 from forager.db.database import Database
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from support.sql import execute
 
 
 async def age_segments(database: Database, days: float) -> None:
-    await rows_of(
+    await execute(
         database,
         "UPDATE archive_segments SET written_at = now() - %s * interval '1 day' RETURNING name",
         days,
@@ -32,7 +33,7 @@ async def test_upkeep_deletes_what_nothing_refers_to(
 ) -> None:
     await finished(job)
     assert (await clean_up_archive(database, settings)).deleted == []
-    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
+    await execute(database, "DELETE FROM crawl_visited RETURNING url")
     pruned = await clean_up_archive(database, settings)
     assert [deletion.reason for deletion in pruned.deleted] == [Reason.UNREFERENCED]
     assert pruned.freed_bytes > 0
@@ -71,9 +72,9 @@ async def test_a_reference_that_came_after_the_plan_is_respected(
     database: Database, storage: Storage, job: ArchivedJob
 ) -> None:
     refs = await finished(job)
-    await rows_of(database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
+    await execute(database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
     plan = await plan_prune(database, Policy())
-    await rows_of(database, "UPDATE crawl_visited SET segment = %s RETURNING url", refs[0].segment)
+    await execute(database, "UPDATE crawl_visited SET segment = %s RETURNING url", refs[0].segment)
     pruned = await prune(database, storage, plan.delete)
     assert (len(pruned.deleted), len(pruned.spared)) == (0, 1)
     assert (await read_response(storage, refs[0])).status == 200
@@ -87,7 +88,7 @@ async def test_a_clean_up_that_comes_to_nothing_drops_no_references(
 
     async def referred_to_meanwhile(connection: Any, segment: str) -> int:
         dropped = await drop(connection, segment)
-        await rows_of(
+        await execute(
             database,
             "INSERT INTO generation_documents"
             " SELECT 1, %s, 1, NULL, NULL, NULL, %s, 0, 1, now() RETURNING 1",

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from obstore.store import LocalStore
 
-from archived_job import ArchivedJob, Settled, html, rows_of, select_refs, start_job
+from archived_job import ArchivedJob, Settled, html, select_refs, start_job
 from forager.archive import merging, store
 from forager.archive.audit import Finding, Trouble, audit, repair
 from forager.archive.deletion import find_orphans, plan_prune, prune
@@ -27,6 +27,7 @@ from forager.archive.storage import Storage, StoredSegment
 from forager.archive.store import merges
 from forager.db.database import Database
 from forager.jobs.queue import Queue
+from support.sql import execute
 
 LIMIT = 1_000_000
 OWNERS_OF_MERGED = "SELECT job_id FROM archive_segments WHERE name LIKE '%%/merged-%%' ORDER BY 1"
@@ -70,7 +71,7 @@ async def clean_up(database: Database, storage: Storage) -> int:
 
 async def lapse(database: Database) -> None:
     """Let the time be over for which segments are kept, and merges given."""
-    await rows_of(
+    await execute(
         database,
         """
         UPDATE archive_segments
@@ -81,7 +82,7 @@ async def lapse(database: Database) -> None:
 
 
 async def names(database: Database) -> set[str]:
-    return {row[0] for row in await rows_of(database, "SELECT name FROM archive_segments")}
+    return {row[0] for row in await execute(database, "SELECT name FROM archive_segments")}
 
 
 async def test_references_move_and_old_objects_go_later(
@@ -230,7 +231,7 @@ async def test_leftovers_do_not_keep_newer_ones_from_being_merged(
     for job in (few, large, newer):
         await job.end()
     assert (await merge_segments(database, storage, 10_000)).segments == FEWEST
-    assert [row[0] for row in await rows_of(database, OWNERS_OF_MERGED)] == [newer.id]
+    assert [row[0] for row in await execute(database, OWNERS_OF_MERGED)] == [newer.id]
 
 
 async def test_a_finished_merge_is_not_written_again_for_a_few_new_ones(
@@ -241,7 +242,7 @@ async def test_a_finished_merge_is_not_written_again_for_a_few_new_ones(
         await commits(job, number)
         await job.end()
         # as of a worker, which goes on while a job ends
-        await rows_of(
+        await execute(
             database,
             "UPDATE archive_segments SET job_id = NULL, worker_id = %s RETURNING name",
             UUID(int=1),

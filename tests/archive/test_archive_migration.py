@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore
 
-from archived_job import html, rows_of, select_refs, start_job
+from archived_job import html, select_refs, start_job
 from forager.archive.deletion import plan_prune, prune
 from forager.archive.local import LocalStorage
 from forager.archive.migration import Move
@@ -27,6 +27,7 @@ from forager.db.database import Database
 from forager.errors import InvalidInput, NotFound
 from forager.jobs.queue import Queue
 from forager.settings import Settings
+from support.sql import execute
 
 MOVER = Path(__file__).with_name("archive_mover.py")
 PLACE = "s3://bucket/folder"
@@ -183,7 +184,7 @@ async def test_reads_and_clean_ups_work_in_both_places_meanwhile(
     assert await bodies(database, both) == pages
     with pytest.raises(NotFound):
         await both.size("2026/03/01/unknown-1-0000.warc.zst")
-    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
+    await execute(database, "DELETE FROM crawl_visited RETURNING url")
     plan = await plan_prune(database, Policy())
     assert len((await prune(database, both, plan.delete)).deleted) == 4
     assert await names(both) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archive.archive_rows import findings, finished, segment_row, troubles
-from archived_job import ArchivedJob, Settled, html, rows_of, select_refs
+from archived_job import ArchivedJob, Settled, html, select_refs
 from forager.archive import store
 from forager.archive.audit import Trouble
 from forager.archive.deletion import delete_segment, finish_deletions, growth_of, plan_prune, prune
@@ -21,6 +21,7 @@ from forager.archive.segment import ArchiveRef, Growth, parse_ref
 from forager.archive.storage import Storage
 from forager.db.database import Database
 from forager.errors import DiskFull, InvalidInput
+from support.sql import execute
 
 HERE = Path(__file__).parent
 LATE_NAME = "2026/03/01/worker-1-0000.warc.zst"
@@ -51,7 +52,7 @@ async def test_a_row_that_is_registered_twice_stays_one(
 ) -> None:
     await job.register(LATE_NAME)
     await job.register(LATE_NAME)
-    assert len(await rows_of(database, "SELECT name FROM archive_segments")) == 1
+    assert len(await execute(database, "SELECT name FROM archive_segments")) == 1
 
 
 async def test_a_segment_without_a_job_is_open_until_it_is_closed(database: Database) -> None:
@@ -65,7 +66,7 @@ async def test_a_segment_without_a_job_is_open_until_it_is_closed(database: Data
 async def test_every_table_that_refers_to_segments_is_known_and_indexed(
     database: Database,
 ) -> None:
-    referring = await rows_of(
+    referring = await execute(
         database,
         """
         SELECT c.relname,
@@ -101,18 +102,18 @@ async def test_a_manifest_keeps_its_segments_when_the_job_is_forgotten(
     database: Database, storage: Storage, job: ArchivedJob
 ) -> None:
     ref, *_ = await finished(job)
-    await rows_of(
+    await execute(
         database,
         "INSERT INTO generation_documents"
         " SELECT 1, url_hash, 1, NULL, NULL, NULL, segment, segment_offset, segment_length, now()"
         " FROM crawl_visited LIMIT 1 RETURNING 1",
     )
-    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
+    await execute(database, "DELETE FROM crawl_visited RETURNING url")
     assert not await delete_segment(database, storage, ref.segment)
     assert (await segment_row(database, ref.segment)).references == 1
     assert await troubles(database, storage) == [()]
     assert await delete_segment(database, storage, ref.segment, drop_references=True)
-    left = await rows_of(database, "SELECT segment, segment_offset FROM generation_documents")
+    left = await execute(database, "SELECT segment, segment_offset FROM generation_documents")
     assert left == [(None, None)]
 
 
@@ -158,7 +159,7 @@ async def test_dropped_references_are_gone_before_the_file_is(
     ref, *_ = await finished(job)
     assert await delete_segment(database, storage, ref.segment, drop_references=True)
     assert await select_refs(database) == []
-    assert len(await rows_of(database, "SELECT url FROM crawl_visited")) == 3
+    assert len(await execute(database, "SELECT url FROM crawl_visited")) == 3
 
 
 @pytest.mark.parametrize("moment", ["before-file", "after-file"])
@@ -187,7 +188,7 @@ async def test_many_clean_ups_at_once(
     database: Database, storage: Storage, job: ArchivedJob
 ) -> None:
     await finished(job)
-    await rows_of(database, "DELETE FROM crawl_visited RETURNING url")
+    await execute(database, "DELETE FROM crawl_visited RETURNING url")
     plan = await plan_prune(database, Policy())
     await asyncio.gather(*(prune(database, storage, plan.delete) for _ in range(4)))
     assert await findings(database, storage) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import orjson
@@ -26,6 +26,8 @@ from forager.services.status import ServiceState, ServiceStatus
 from forager.services.supervisor import running, statuses_of_this_process
 from forager.settings import Settings
 from support.databases import outage
+from support.sql import execute
+from support.waiting import eventually
 
 LIMIT = 60
 FAILED = "service failed, will be restarted"
@@ -41,12 +43,6 @@ def quick_restarts(quiet_logs: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [orjson.loads(line) for line in capsys.readouterr().err.splitlines()]
-
-
-async def until(fits: Callable[[], bool]) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not fits():
-            await asyncio.sleep(0.01)
 
 
 class Steps:
@@ -95,7 +91,7 @@ async def test_a_service_that_fails_is_restarted(error: BaseException) -> None:
 async def test_failures_are_visible_and_logged_once(capsys: pytest.CaptureFixture[str]) -> None:
     step = Steps(*[KeyError("a bug") for _ in range(100_000)])
     async with running([service(step)]) as supervised:
-        await until(lambda: supervised.statuses[0].is_failing)
+        await eventually(lambda: supervised.statuses[0].is_failing)
         (failing,) = statuses_of_this_process()
         assert failing.state is ServiceState.BACKING_OFF
         assert failing.is_fault
@@ -104,7 +100,7 @@ async def test_failures_are_visible_and_logged_once(capsys: pytest.CaptureFixtur
         assert failing.next_run is not None
         assert failing.last_run is not None
         step.errors.clear()
-        await until(lambda: supervised.statuses[0].failures == 0)
+        await eventually(lambda: supervised.statuses[0].failures == 0)
         assert not supervised.statuses[0].is_failing
         assert supervised.statuses[0].last_success is not None
     assert statuses_of_this_process() == []
@@ -117,7 +113,7 @@ async def test_failures_are_visible_and_logged_once(capsys: pytest.CaptureFixtur
 async def test_an_unavailable_dependency_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
     step = Steps(*[ForagerError("the broker is unavailable") for _ in range(100_000)])
     async with running([service(step)]) as supervised:
-        await until(lambda: supervised.statuses[0].is_failing)
+        await eventually(lambda: supervised.statuses[0].is_failing)
         assert not supervised.statuses[0].is_fault
     (line,) = logged(capsys)
     assert (line["level"], line["reason"]) == ("warning", "the broker is unavailable")
@@ -129,11 +125,11 @@ async def test_a_step_that_hangs_is_reported_until_it_ends(
     ends = asyncio.Event()
     hangs = Service(name="test", every=0.001, step=ends.wait, stuck_after=0.01)
     async with running([hangs]) as supervised:
-        await until(lambda: supervised.statuses[0].is_stuck)
+        await eventually(lambda: supervised.statuses[0].is_stuck)
         (stuck,) = statuses_of_this_process()
         assert (stuck.is_failing, stuck.failures, stuck.state) == (True, 0, ServiceState.STUCK)
         ends.set()
-        await until(lambda: supervised.statuses[0].last_success is not None)
+        await eventually(lambda: supervised.statuses[0].last_success is not None)
         assert not supervised.statuses[0].is_failing
     assert [line["event"] for line in logged(capsys)] == ["service is stuck", RECOVERED]
 
@@ -258,8 +254,7 @@ async def test_the_doctor_names_services_that_fail(database: Database, settings:
     check = await check_services(database, settings)
     assert check.level is Level.WARN
     assert "stuck in a step that does not end: archive cleanup" in check.finding
-    async with database.connection() as connection:
-        await connection.execute("UPDATE service_processes SET last_seen = now() - interval '1 h'")
+    await execute(database, "UPDATE service_processes SET last_seen = now() - interval '1 h'")
     assert (await check_services(database, settings)).finding == "0 in 0 processes"
 
 
@@ -289,12 +284,12 @@ async def test_skipped_items_are_reported_until_they_succeed(
                 handled.append(item)
 
     async with running([Service(name="test", every=0.001, step=step)]) as supervised:
-        await until(lambda: supervised.statuses[0].skipped != ())
+        await eventually(lambda: supervised.statuses[0].skipped != ())
         assert supervised.statuses[0].skipped == ("item b: ValueError: a bad row",)
         assert not supervised.statuses[0].failures
-        await until(lambda: len(handled) > 10)
+        await eventually(lambda: len(handled) > 10)
         bad.clear()
-        await until(lambda: supervised.statuses[0].skipped == ())
+        await eventually(lambda: not supervised.statuses[0].skipped)
     assert set(handled) == set("abc")
     assert [line["event"] for line in logged(capsys)] == ["item skipped"]
 
@@ -326,10 +321,10 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
             await connection.execute("SELECT 1")
 
     async with running([Service(name="test", every=0.01, step=ask)]) as supervised:
-        await until(lambda: supervised.statuses[0].last_success is not None)
+        await eventually(lambda: supervised.statuses[0].last_success is not None)
         with outage(postgres, database_url):
-            await until(lambda: supervised.statuses[0].failures >= 3)
-        await until(lambda: supervised.statuses[0].failures == 0)
+            await eventually(lambda: supervised.statuses[0].failures >= 3)
+        await eventually(lambda: supervised.statuses[0].failures == 0)
     lines = logged(capsys)
     assert [line["event"] for line in lines] == [FAILED, RECOVERED]
     assert lines[0]["level"] == "warning"
@@ -346,7 +341,7 @@ async def test_every_service_of_a_worker_logs_an_outage_once(
     hasty = settings.model_copy(update={"scheduler_interval": 0.02, "watchdog_interval": 0.02})
     with outage(postgres, database_url):
         async with background_services(database.answering_within(0.5), hasty):
-            await until(
+            await eventually(
                 lambda: any(
                     status.name == "scheduler" and status.failures >= 5
                     for status in statuses_of_this_process()

@@ -41,6 +41,8 @@ from support.databases import (
     drop_database,
     with_database,
 )
+from support.sql import execute
+from support.waiting import eventually
 
 FORAGER = Path(sys.executable).parent / "forager"
 WAIT_LIMIT = 300.0
@@ -87,9 +89,10 @@ async def paused_crawl(crawls: Crawls, site: Site) -> UUID:
     job_id = await crawls.ask(f"{site.url}/", source="docs")
     running = asyncio.create_task(crawls.go_on(job_id))
 
-    async with asyncio.timeout(WAIT_LIMIT):
-        while len((await crawls.look(job_id)).pages()) < 6:
-            await asyncio.sleep(0.1)
+    async def has_six_pages() -> bool:
+        return len((await crawls.look(job_id)).pages()) == 6
+
+    await eventually(has_six_pages)
     await crawls.queue.pause(job_id)
     assert crawls.context is not None
     crawls.context.ask_to_stop(StopCause.PAUSE)
@@ -246,10 +249,9 @@ async def test_an_archive_is_found_however_it_is_named_and_never_missed_in_silen
 ) -> None:
     place = f"file://localhost{tmp_path}/my%20archive"
     settings = settings.model_copy(update={"archive_url": place})
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO archive_segments (name, lease, records) VALUES ('a-segment', 1, 5)"
-        )
+    await execute(
+        database, "INSERT INTO archive_segments (name, lease, records) VALUES ('a-segment', 1, 5)"
+    )
     with pytest.raises(NotFound, match=r"there is no folder .*/my archive"):
         await asyncio.to_thread(save, settings, tmp_path / "kept")
     (tmp_path / "my archive").mkdir()

@@ -20,7 +20,7 @@ async def test_every_record_that_rows_refer_to_is_read(tmp_path: Path) -> None:
     await writer.close()
     assert await broken_refs(archive, refs) == []
 
-    # as long as before, and the bytes of one are others: what a disk that lies leaves behind
+    # the same length, with one changed byte: a disk that corrupts data
     content = bytearray((tmp_path / SEGMENT).read_bytes())
     content[refs[1].offset + refs[1].length // 2] ^= 0xFF
     (tmp_path / SEGMENT).write_bytes(content)

@@ -22,8 +22,8 @@ SMALL = Plan(
     hosts=1,
     pages=60,
     products=12,
-    lies=0.0,
-    patience=WAIT_LIMIT,
+    lost_answers=0.0,
+    recovery_limit=WAIT_LIMIT,
 )
 pytestmark = pytest.mark.timeout(900)
 
@@ -46,7 +46,7 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
         pages=160,
         faults=8,
         seconds=8.0,
-        lies=0.005,
+        lost_answers=0.005,
         kinds=faults(
             "kill runner",
             "kill supervisor",
@@ -67,7 +67,7 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
     assert len(result.done) == plan.faults
     assert result.pages >= plan.pages
     assert result.messages >= plan.products
-    assert result.looks
+    assert result.checks
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,9 @@ async def test_a_run_in_which_all_promises_are_kept() -> None:
 async def test_a_promise_that_is_broken_without_any_fault(switch: Switch, promise: Promise) -> None:
     # a pace that even the slowest machine exceeds without a limit
     pace = Budget(delay=0.2, concurrency=2) if switch is Switch.NO_BUDGET else SMALL.budget
-    result = await run(replace(SMALL, switch=switch, budget=pace, until_violation=True))
+    result = await run(
+        replace(SMALL, switch=switch, budget=pace, until_violation=True, expected=promise)
+    )
     assert promise in broken(result)
 
 
@@ -99,6 +101,8 @@ async def test_a_frozen_supervisor_whose_runner_continues_without_a_lease() -> N
         kinds=faults("freeze supervisor past lease"),
         switch=Switch.NO_LEASE_CHECK,
         until_violation=True,
+        # a task that is settled twice may be found first
+        expected=Promise.ONE_WRITER,
     )
     result = await run(plan)
     assert Promise.ONE_WRITER in broken(result)

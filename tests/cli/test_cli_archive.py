@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from archived_job import ArchivedJob, html, rows_of, start_job
+from archived_job import ArchivedJob, html, start_job
 from forager.amounts import parse_duration, parse_size, size_in_words
 from forager.archive.segment import ArchiveRef, job_of, parse_segment_name
 from forager.archive.storage import open_storage
@@ -22,6 +22,7 @@ from forager.jobs.queue import Queue
 from forager.settings import Settings
 from foreign_readers import by_warcio
 from support.cli import FORAGER, Finished, forager
+from support.sql import execute
 
 pytestmark = pytest.mark.usefixtures("command_line")
 
@@ -48,7 +49,7 @@ async def new_job(database: Database, settings: Settings) -> ArchivedJob:
 def change(database_url: str, statement: str) -> None:
     async def work() -> None:
         async with Database(database_url) as database:
-            await rows_of(database, statement)
+            await execute(database, statement)
 
     asyncio.run(work())
 

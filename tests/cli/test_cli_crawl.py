@@ -43,7 +43,7 @@ def url() -> Iterator[str]:
         (["ftp://127.0.0.1/"], "URL: 'ftp://127.0.0.1/' cannot be crawled"),
     ],
 )
-def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
+def test_invalid_requests_are_explained_in_terms_of_the_command(
     arguments: list[str], words: str
 ) -> None:
     refused = cli.forager("crawl", *arguments)
@@ -51,35 +51,37 @@ def test_what_cannot_be_asked_for_is_said_in_the_words_of_the_command(
     assert words in refused.err
 
 
-def test_what_may_not_be_fetched_has_an_exit_code_of_its_own(url: str) -> None:
-    private = forager("crawl", url, "--strategy", "single", "--json")
+def test_forbidden_urls_have_a_separate_exit_code(url: str) -> None:
+    private = cli.forager("crawl", url, "--strategy", "single", "--json")
     assert (private.code, private.json["status"]) == (4, "failed")
     assert "--allow-private" in private.json["error_message"]
     hidden = url.replace("index.html", "private/notes.html")
-    forbidden = forager("crawl", hidden, "--strategy", "single", "--allow-private")
+    forbidden = cli.forager("crawl", hidden, "--strategy", "single", "--allow-private")
     assert forbidden.code == 4, forbidden.out
     assert "Disallow: /private/" in forbidden.out
     assert "--ignore-robots" in forbidden.out
-    fetched = forager("fetch", url)
+    fetched = cli.forager("fetch", url)
     assert (fetched.code, fetched.out) == (4, "")
     assert "--allow-private" in fetched.err
 
 
 def test_what_was_not_published_says_how_to_publish_it(url: str) -> None:
-    assert forager("crawl", url, "--allow-private", "--source", "guide").code == 0
-    less = forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
+    assert cli.forager("crawl", url, "--allow-private", "--source", "guide").code == 0
+    less = cli.forager("crawl", url, "--allow-private", "--source", "guide", "--exclude", "/*")
     assert less.out.startswith("completed: not published: pages fell from ")
     assert re.search(
         r"^generation 2: \d+ pages? · 0 added · 0 changed · \d+ removed · 0 carried", less.out, re.M
     )
     assert "forager sources publish guide --force" in less.out
-    assert forager("sources", "publish", "guide", "--force").code == 0
+    assert cli.forager("sources", "publish", "guide", "--force").code == 0
 
 
 def test_a_source_whose_crawl_is_paused_says_how_to_go_on(url: str) -> None:
-    job = forager("crawl", url, "--allow-private", "--source", "guide", "--detach", "--json").json
-    assert forager("jobs", "pause", job["job_id"]).code == 0
-    again = forager("crawl", url, "--allow-private", "--source", "guide")
+    job = cli.forager(
+        "crawl", url, "--allow-private", "--source", "guide", "--detach", "--json"
+    ).json
+    assert cli.forager("jobs", "pause", job["job_id"]).code == 0
+    again = cli.forager("crawl", url, "--allow-private", "--source", "guide")
     assert (again.code, again.out) == (4, "")
     assert f"forager resume {job['job_id']}" in again.err
 

@@ -21,10 +21,7 @@ from products.product_shop import Shop, lamp
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(autouse=True)
-def configured(monkeypatch: pytest.MonkeyPatch, database_url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("FORAGER_DATABASE_URL", database_url)
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("command_line")
 
 
 def test_pages_of_a_job(settings: Settings, capsys: Capture) -> None:

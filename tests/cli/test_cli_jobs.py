@@ -205,7 +205,7 @@ def test_a_global_option_behind_the_command_is_explained(capsys: Capture) -> Non
     assert "goes before the command" in capsys.readouterr().err
 
 
-def test_what_should_not_happen_is_said_in_short(
+def test_unexpected_errors_are_reported_briefly(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_text: object) -> None:

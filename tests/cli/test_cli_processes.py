@@ -19,6 +19,7 @@ from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from support.cli import FORAGER
+from support.cli import forager as forager_here
 from support.cli import forager_process as forager
 
 LONG = NewJob(kind="selftest", payload={"steps": 100_000, "seconds": 0.05})
@@ -104,17 +105,20 @@ def test_wrong_settings_are_refused(
     assert "Traceback" not in refused.err
 
 
-def test_a_database_that_cannot_be_reached_fails_with_words() -> None:
-    away = {"FORAGER_DATABASE_URL": "postgresql://user:hunter2@127.0.0.1:1/nothing"}
-    failed = forager("jobs", "list", **away)
+def test_a_database_that_cannot_be_reached_fails_with_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nothing = "postgresql://user:hunter2@127.0.0.1:1/nothing"
+    monkeypatch.setenv("FORAGER_DATABASE_URL", nothing)
+    failed = forager_here("jobs", "list")
     assert failed.code == 1
     assert failed.err.startswith("error: ")
     assert "Traceback" not in failed.err
-    assert "Traceback" in forager("--log-level", "debug", "jobs", "list", **away).err
-    checked = forager("doctor", "--json", **away)
+    assert "Traceback" in forager_here("--log-level", "debug", "jobs", "list").err
+    checked = forager_here("doctor", "--json")
     assert checked.code == 1
     assert not checked.json["ok"]
-    assert "hunter2" not in failed.err + checked.out + forager("config", "show", **away).out
+    assert "hunter2" not in failed.err + checked.out + forager_here("config", "show").out
 
 
 def test_doctor_runs_a_job_and_all_is_well() -> None:

@@ -87,7 +87,7 @@ def test_lists_filters_and_pages(visit: Visits) -> None:
         ("export", "--since", "1d"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_reported(arguments: tuple[str, ...]) -> None:
     answer = forager(*arguments)
     assert answer.code == 2
     assert answer.out == ""

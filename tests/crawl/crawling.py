@@ -1,4 +1,4 @@
-"""Running crawls in a test, and reading what became of every URL."""
+"""Run crawls in a test, and read the outcome of every URL."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from forager.jobs.job import Job, Lease
 from forager.jobs.queue import Queue
 from forager.jobs.runner import Runner
 from forager.settings import Settings
+from support.sql import execute
 
 Ledger = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a crawl says of one URL."""
+    """The outcome of one URL."""
 
     url: str
     outcome: str
@@ -44,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Crawled:
-    """A crawl at rest: its job, its report, its settled and pending URLs."""
+    """A crawl that ended or paused: job, report, settled and pending URLs."""
 
     job: Job
     report: dict[str, Any]
@@ -72,7 +73,7 @@ class Crawled:
 
 
 class Crawls:
-    """Asks for crawls, and runs them in this process under a lease as a worker would."""
+    """Requests crawls, and runs them in this process under a lease, as a worker does."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.database = database
@@ -99,11 +100,11 @@ class Crawls:
         return asked.job.id
 
     async def run(self, *urls: str, **options: Any) -> Crawled:
-        """A crawl from its start to wherever it ends."""
+        """Request a crawl and run it."""
         return await self.go_on(await self.ask(*urls, **options))
 
     async def go_on(self, job_id: UUID, *, renders: bool = False) -> Crawled:
-        """Claim a job and run it as far as it goes."""
+        """Claim a job and run it until it ends, pauses or is released."""
         worker_id = new_id()
         [job] = await self.queue.claim(worker_id, kinds=["crawl"], only=job_id, renders=renders)
         lease = Lease(job.id, job.lease, worker_id)
@@ -131,9 +132,7 @@ class Crawls:
         )
 
     async def sql(self, statement: Any, *values: object) -> list[Any]:
-        async with self.database.connection() as connection:
-            cursor = await connection.execute(statement, values)
-            return await cursor.fetchall() if cursor.description else []
+        return await execute(self.database, statement, *values)
 
 
 def _row(values: Sequence[Any]) -> Row:

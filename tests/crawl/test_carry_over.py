@@ -155,7 +155,11 @@ async def test_a_refresh_whose_home_page_fails_finds_the_whole_site(
     assert await lines(crawls, site) == {"/": ("http_500", 1)}
 
 
-async def test_a_site_that_is_down_is_not_asked_for_every_page(crawls: Crawls, site: Site) -> None:
+async def test_a_refresh_of_a_site_that_is_down_ends_early(
+    crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # noticed early: each failed request makes the delay of the host longer
+    monkeypatch.setattr(engine, "SITE_IS_DOWN", 5)
     site.pages = site_of(numbered(300))
     await crawl(crawls, site)
     before = await published(crawls)

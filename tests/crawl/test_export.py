@@ -17,7 +17,7 @@ import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 from structlog.testing import CapturingLogger
 
-from archived_job import WHEN, ArchivedJob, Settled, html, key, rows_of, start_job
+from archived_job import WHEN, ArchivedJob, Settled, html, key, start_job
 from forager.archive.local import LocalStorage, whole_file
 from forager.archive.merging import merge_segments
 from forager.archive.reader import ExportReport, read_response
@@ -34,6 +34,7 @@ from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
 from forager.jobs.queue import Queue
 from forager.settings import Settings
 from foreign_readers import by_fastwarc, by_warcio
+from support.sql import execute
 
 ROOT = "https://docs.example.org/0"
 PAGES = [
@@ -179,7 +180,7 @@ async def test_a_warc_file_that_differs_from_the_count_says_so(
 ) -> None:
     class Dropped(LocalStorage):
         async def read(self, ref: ArchiveRef) -> bytes:
-            await rows_of(job.database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
+            await execute(job.database, "UPDATE crawl_visited SET segment = NULL RETURNING url")
             return await super().read(ref)
 
     log = CapturingLogger()
@@ -229,7 +230,7 @@ async def test_parquet_goes_through_a_pipe(job: ArchivedJob, storage: Storage) -
 
 async def test_memory_does_not_grow_with_the_job(job: ArchivedJob, storage: Storage) -> None:
     async def peak(rows: int) -> int:
-        await rows_of(
+        await execute(
             job.database,
             """
             INSERT INTO crawl_visited (job_id, url_hash, url, outcome, depth, via, parent, detail)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from crawl.crawling import Crawls
 from forager.db.database import Database
 from servers.shop import Item, Markup, Shop
 from servers.site import html
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
+from support.sql import execute
 
 
 def fill(shop: Shop) -> set[str]:
@@ -34,9 +26,7 @@ def fill(shop: Shop) -> set[str]:
 
 
 async def tracked(database: Database) -> list[tuple[Any, ...]]:
-    async with database.connection() as connection:
-        cursor = await connection.execute("SELECT url, status, found_by FROM crawl_tasks")
-        return await cursor.fetchall()
+    return await execute(database, "SELECT url, status, found_by FROM crawl_tasks")
 
 
 async def test_product_pages_become_tasks(crawls: Crawls, shop: Shop, database: Database) -> None:

@@ -173,7 +173,7 @@ async def test_pages_that_are_large_are_committed_by_the_few(
     assert max(sum(batch[:-1]) for batch in sizes if batch) < 100_000
 
 
-async def test_traps_come_to_an_end(
+async def test_crawler_traps_end(
     crawls: Crawls, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forager.crawl.frontier.discovery.CALENDAR_LIMIT", 20)

@@ -202,7 +202,7 @@ def test_an_empty_sitemap_is_no_error() -> None:
     assert urls(b"<urlset/>") == []
 
 
-def test_too_many_entries_are_cut_and_said() -> None:
+def test_too_many_entries_are_cut_and_reported() -> None:
     lines = b"".join(b"https://shop.example/%d\n" % n for n in range(20))
     entries, error = read(lines, max_entries=10)
     assert len(entries) == 10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing, suppress
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +20,7 @@ from forager.db.database import (
 from forager.errors import DatabaseUnavailable, DiskFull, InvalidInput, LeaseLost
 from forager.settings import Settings
 from support.flaky_line import FlakyLine
+from support.sql import execute
 from support.waiting import eventually
 
 
@@ -37,12 +37,6 @@ def end_sessions(url: str) -> None:
         )
 
 
-async def run(database: Database, statement: Any) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement)
-        return await cursor.fetchall() if cursor.description else []
-
-
 async def test_connections_are_used_again(database: Database) -> None:
     assert await backend(database) == await backend(database)
 
@@ -54,7 +48,7 @@ async def test_connections_that_died_while_idle_are_replaced(
     async with database.connection(), database.connection():
         pass
     await asyncio.to_thread(end_sessions, database_url)
-    assert await run(database, "SELECT 1") == [(1,)]
+    assert await execute(database, "SELECT 1") == [(1,)]
 
 
 async def test_a_connection_left_in_a_transaction_is_not_used_again(database: Database) -> None:
@@ -89,15 +83,15 @@ async def test_who_is_cancelled_gives_its_connection_back(database_url: str) -> 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await run(database, "SELECT 1") == [(1,)]
+        assert await execute(database, "SELECT 1") == [(1,)]
 
 
 async def test_a_line_without_an_answer_is_cut(database_url: str) -> None:
     async with Database(database_url) as unlimited:
         database = unlimited.answering_within(0.1)
         with pytest.raises(DatabaseUnavailable):
-            await run(database, "SELECT pg_sleep(600)")
-        assert await run(unlimited, "SELECT 1") == [(1,)]
+            await execute(database, "SELECT pg_sleep(600)")
+        assert await execute(unlimited, "SELECT 1") == [(1,)]
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
@@ -105,7 +99,7 @@ async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
     database: Database, database_url: str, is_cut: bool
 ) -> None:
     """The server has received half a batch, and no limit of its own ends its wait for the rest."""
-    await run(database, "CREATE TABLE locked ()")
+    await execute(database, "CREATE TABLE locked ()")
     locks = "SELECT 1 FROM pg_locks WHERE relation = 'locked'::regclass"
     async with FlakyLine(database_url) as line, Database(line.url) as flaky:
         with suppress(DatabaseUnavailable):
@@ -114,15 +108,15 @@ async def test_the_session_of_a_broken_line_is_ended_and_its_locks_with_it(
                 connection.pgconn.enter_pipeline_mode()
                 connection.pgconn.send_query_params(b"LOCK TABLE locked", None)
                 connection.pgconn.flush()
-                await eventually(lambda: run(database, locks))
+                await eventually(lambda: execute(database, locks))
                 line.silence()
-                await run(flaky, "SELECT 1")  # on another line, which works
+                await execute(flaky, "SELECT 1")  # on another line, which works
                 with pool.cut_after(connection, 0):
                     while is_cut:
                         await asyncio.sleep(0.01)
                         connection.pgconn.consume_input()
                 raise DatabaseUnavailable("left in the middle of a batch")
-        await run(flaky, "DROP TABLE locked")
+        await execute(flaky, "DROP TABLE locked")
 
 
 async def test_a_process_that_is_frozen_in_the_middle_of_a_batch_loses_its_session(
@@ -138,7 +132,7 @@ async def test_a_process_that_is_frozen_in_the_middle_of_a_batch_loses_its_sessi
     frozen.pgconn.send_query_params(b"SELECT 1", None)
     frozen.pgconn.flush()
     ended = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {session})"
-    await eventually(lambda: run(database, ended))
+    await eventually(lambda: execute(database, ended))
     await frozen.close()
 
 
@@ -163,7 +157,7 @@ async def test_the_server_ends_sessions_that_wait_too_long(database_url: str) ->
     limits = SessionLimits(statement_ms=100, lock_ms=100, idle_in_transaction_ms=100)
     async with Database(database_url, limits=limits) as database:
         with pytest.raises(DatabaseUnavailable, match="statement timeout"):
-            await run(database, "SELECT pg_sleep(600)")
+            await execute(database, "SELECT pg_sleep(600)")
         with pytest.raises(DatabaseUnavailable):
             await idle_in_transaction(database)
 
@@ -172,7 +166,7 @@ async def idle_in_transaction(database: Database) -> None:
     async with database.transaction() as connection:
         pid = connection.info.backend_pid
         await connection.execute("SELECT 1")
-        while await run(database, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
+        while await execute(database, f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
             await asyncio.sleep(0.01)
         await connection.execute("SELECT 1")
 
@@ -182,7 +176,7 @@ async def test_notifications_are_heard_until_the_line_is_gone(
 ) -> None:
     async with aclosing(database.notifications("news")) as notifications:
         await anext(notifications)
-        await run(database, "NOTIFY news")
+        await execute(database, "NOTIFY news")
         await anext(notifications)
         await asyncio.to_thread(end_sessions, database_url)
         with pytest.raises(DatabaseUnavailable):
@@ -203,7 +197,7 @@ async def test_errors_come_out_as_foragers_own(
     database: Database, code: str, expected: type[Exception]
 ) -> None:
     with pytest.raises(expected):
-        await run(database, f"DO $$ BEGIN RAISE 'test' USING ERRCODE = '{code}'; END $$")
+        await execute(database, f"DO $$ BEGIN RAISE 'test' USING ERRCODE = '{code}'; END $$")
 
 
 def test_errors_of_statements_are_left_alone() -> None:
@@ -258,5 +252,4 @@ async def test_a_cancellation_arrives_as_one_also_while_a_large_statement_is_sen
     query.cancel()
     with pytest.raises(asyncio.CancelledError):
         await query
-    async with database.connection() as connection:
-        await connection.execute("SELECT 1")
+    await execute(database, "SELECT 1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -20,12 +20,6 @@ from forager.tasks.workers.worker import TaskWorker
 from servers.shop import Shop
 from support.waiting import LIMIT
 from tasks.working import Tasks
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
 
 
 @pytest.fixture
@@ -138,7 +132,9 @@ async def test_a_stop_takes_away_what_was_claimed(tasks: Tasks, shop: Shop) -> N
         await tasks.when(task_id, "pending")
 
 
-async def test_who_stops_tells_of_what_it_gives_back(tasks: Tasks, shop: Shop) -> None:
+async def test_a_stopping_worker_announces_the_tasks_that_it_returns(
+    tasks: Tasks, shop: Shop
+) -> None:
     ids = await tasks.add(shop.add("a"), shop.add("b"))
     shop.hang("a")
     shop.hang("b")

@@ -25,8 +25,9 @@ from forager.tasks.hints import send_hints
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.store.hints import HINT_SIZE, touch
 from forager.tasks.workers.recovery import TaskRecovery
+from support.sql import execute, fetch_value
 from support.waiting import eventually
-from tasks.tasks_at_hand import execute, make_domain, make_task, value
+from tasks.tasks_at_hand import make_domain, make_task
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ async def test_the_scheduler_writes_messages_in_its_transaction(
     query = """
         SELECT t.xmin::text = o.xmin::text FROM crawl_tasks t, outbox o
     """
-    assert await value(database, query) is True
+    assert await fetch_value(database, query) is True
     assert await hints(database) == [Hint("crawl", Band.NORMAL, None, [task_id])]
 
 
@@ -137,7 +138,7 @@ async def test_many_tasks_are_several_messages(database: Database, by_celery: Se
     assert sorted(task for hint in found for task in hint.task_ids) == ids
 
 
-async def test_who_downloaded_a_page_is_given_time_to_read_it(
+async def test_the_worker_that_downloaded_a_page_has_time_to_parse_it(
     database: Database, by_celery: Settings
 ) -> None:
     domain_id = await make_domain(database, "a.example")
@@ -194,7 +195,7 @@ async def test_messages_of_one_queue_that_are_refused_wait_alone(
     broker.refuses = None
     await execute(database, "UPDATE outbox SET due_at = now()")
     assert await runs.run_once() == 1
-    assert await value(database, "SELECT count(*) FROM outbox") == 0
+    assert await fetch_value(database, "SELECT count(*) FROM outbox") == 0
 
 
 async def test_messages_of_a_dead_relay_are_published_by_another(

@@ -47,7 +47,9 @@ async def test_a_look_that_began_before_an_offer_says_nothing_of_it() -> None:
     await offer
 
 
-async def test_who_waits_too_long_for_room_leaves_the_hint(short_limits: None) -> None:
+async def test_a_worker_that_waits_too_long_for_capacity_leaves_the_hint(
+    short_limits: None,
+) -> None:
     hints = StageHints()
     await hints.offer([1])
     assert hints.begin_claim(10) == [1]

@@ -6,7 +6,6 @@ import asyncio
 import re
 import socket
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -24,14 +23,10 @@ from forager.doctor.examination import examine
 from forager.jobs.workers import Registration
 from forager.listening import listening_addresses, noted_address
 from forager.settings import Settings
+from support.sql import execute
 
 DECLARED = re.compile(r'\bcheck\(\s*"([^"]+)",\s*"([^"]+)"')
 SEGMENT = "2026/03/01/job-1-0001.warc.zst"
-
-
-async def execute(database: Database, statement: Any, *values: object) -> None:
-    async with database.connection() as connection:
-        await connection.execute(statement, values)
 
 
 def assert_warns(check: Check, *words: str) -> None:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from built_site import Crawls
 from documents.searching import Look
 from forager.db.database import Database
 from forager.documents.search import SearchPage, SearchRequest, search
-from forager.jobs.queue import Queue
-from forager.settings import Settings
 from search_corpus import Corpus
-
-
-@pytest.fixture
-def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
-    return Crawls(database, queue, settings)
 
 
 @pytest.fixture

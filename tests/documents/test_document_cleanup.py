@@ -6,13 +6,14 @@ import asyncio
 
 import pytest
 
-from built_site import SOURCE, Crawls, active_site, counts_of, page, pages, rows_of
+from built_site import SOURCE, Crawls, active_site, counts_of, page, pages
 from forager.db.database import Database
 from forager.documents.cleanup import DocumentCleanup, Removed
 from forager.documents.publication import publish, roll_back
 from forager.documents.sources import delete_source, get_source
 from forager.errors import NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
+from support.sql import execute
 from support.waiting import lock_waited_for
 
 TABLES = (
@@ -27,12 +28,12 @@ def cleanup(database: Database) -> DocumentCleanup:
 
 
 async def numbers(database: Database) -> list[int]:
-    rows = await rows_of(database, "SELECT number FROM generations ORDER BY number")
+    rows = await execute(database, "SELECT number FROM generations ORDER BY number")
     return [row[0] for row in rows]
 
 
 async def assert_nothing_dangles(database: Database) -> None:
-    [dangling] = await rows_of(
+    [dangling] = await execute(
         database,
         """
         SELECT (SELECT count(*) FROM generation_documents m
@@ -78,7 +79,7 @@ async def test_readers_have_time_to_finish(crawls: Crawls, database: Database) -
     for turn in range(7):
         await crawls.crawl({"a": f"text {turn}"})
     assert await DocumentCleanup(database).run_once() == Removed()
-    await rows_of(
+    await execute(
         database,
         "UPDATE generations SET retired_at = retired_at - interval '2 hours' WHERE number = 1"
         " RETURNING 1",
@@ -93,7 +94,7 @@ async def test_what_is_published_stays_however_old_it_is(
     for turn in range(4):
         await crawls.crawl({"a": f"text {turn}"})
     await publish(database, SOURCE, 1)
-    await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
+    await execute(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
     await cleanup.run_once()
     assert await numbers(database) == [1, 4]
     assert await active_site(database) == {"a": "text 0"}
@@ -105,7 +106,7 @@ async def test_what_a_running_job_builds_on_stays(
     for turn in range(3):
         await crawls.crawl({"a": f"text {turn}"})
     running = await crawls.start()
-    await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
+    await execute(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
     await roll_back(database, SOURCE, 1)
     await cleanup.run_once()
     # generation 2 is not needed, but while the job runs nothing of the source is deleted
@@ -183,7 +184,7 @@ async def test_a_failed_job_can_be_retried_for_a_while(
     await crawl.ledger(fetched=1, reasons={})
     await crawls.queue.fail(crawl.context.lease, "broken", permanent=True)
     assert await cleanup.run_once() == Removed()
-    await rows_of(
+    await execute(
         database,
         "UPDATE crawl_jobs SET completed_at = completed_at - interval '8 days' RETURNING 1",
     )
@@ -215,7 +216,7 @@ async def test_a_job_that_was_pruned(
     await crawls.crawl({"a": "one"})
     crawl = await crawls.start()
     await crawl.write(pages({"a": "two"}))
-    await rows_of(database, "DELETE FROM crawl_jobs RETURNING 1")
+    await execute(database, "DELETE FROM crawl_jobs RETURNING 1")
     assert (await cleanup.run_once()).generations == 1
     assert await active_site(database) == {"a": "one"}
     assert await numbers(database) == [1]
@@ -272,14 +273,14 @@ async def test_pending_entries_of_the_search_index_are_flushed(
 ) -> None:
     await crawls.crawl({"a": "one"})
     await cleanup.flush()
-    pending = await rows_of(database, "SELECT gin_clean_pending_list('section_search_idx')")
+    pending = await execute(database, "SELECT gin_clean_pending_list('section_search_idx')")
     assert pending == [(0,)]
 
 
 async def test_clean_up_beside_crawls_and_readers(crawls: Crawls, database: Database) -> None:
     """Clean-up without any grace period, concurrently with everything else."""
     await crawls.crawl({f"p{n}": "turn 0" for n in range(9)})
-    await rows_of(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
+    await execute(database, "UPDATE sources SET keep_generations = 1 RETURNING 1")
     done = asyncio.Event()
 
     async def clean_up() -> int:

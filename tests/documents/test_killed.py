@@ -10,10 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from built_site import Crawls, active_site, counts_of, page, pages, rows_of
+from built_site import Crawls, active_site, counts_of, page, pages
 from forager.db.database import Database
 from forager.documents.cleanup import DocumentCleanup
 from forager.jobs.job import Lease
+from support.sql import execute
 
 CHILD = Path(__file__).with_name("generation_child.py")
 TABLES = ("generation_documents", "documents", "sections", "section_search", "link_sets")
@@ -46,7 +47,7 @@ async def test_resumed_it_publishes_what_an_undisturbed_crawl_would(
 ) -> None:
     await crawls.queue.release(killed, reason="its process was killed")
     again = await crawls.claim()
-    lines = await rows_of(
+    lines = await execute(
         database,
         "SELECT count(*) FROM generation_documents WHERE generation_id = %s",
         again.writer.generation_id,
@@ -55,7 +56,7 @@ async def test_resumed_it_publishes_what_an_undisturbed_crawl_would(
     await again.write(pages({"c": "whole"}))
     assert await again.finish() is None
     assert await active_site(database) == {"a": "changed", "b": "two", "c": "whole"}
-    [counts] = await rows_of(
+    [counts] = await execute(
         database,
         "SELECT pages, added, changed, unchanged, removed FROM generations WHERE number = 2",
     )

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from built_site import SOURCE, Crawl, Crawls, active_site, page, pages, rows_of
+from built_site import SOURCE, Crawl, Crawls, active_site, page, pages
 from forager.db.database import Database
 from forager.documents.publication import publish, roll_back
 from forager.documents.reader import list_documents, read_page
@@ -14,6 +14,7 @@ from forager.documents.sources import get_source, list_generations
 from forager.documents.writer import NOT_PUBLISHED
 from forager.errors import LeaseLost, NotAllowed, NotFound
 from forager.jobs.lifecycle import Status
+from support.sql import execute
 
 SIZES = {"old": 23, "new": 31}
 
@@ -24,7 +25,7 @@ def version(name: str) -> dict[str, str | None]:
 
 
 async def states(database: Database) -> list[str]:
-    return [row[0] for row in await rows_of(database, "SELECT state FROM generations ORDER BY 1")]
+    return [row[0] for row in await execute(database, "SELECT state FROM generations ORDER BY 1")]
 
 
 # --- readers -------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ async def test_readers_see_one_whole_generation_through_fifty_publications(
     crawls: Crawls, database: Database
 ) -> None:
     await crawls.crawl(version("old"))
-    await rows_of(database, "UPDATE sources SET max_shrink = 1, keep_generations = 99 RETURNING 1")
+    await execute(database, "UPDATE sources SET max_shrink = 1, keep_generations = 99 RETURNING 1")
     done = asyncio.Event()
     readers = [Reader(database) for _ in range(3)]
     reading = asyncio.gather(*(reader.read_until(done) for reader in readers))
@@ -170,7 +171,7 @@ async def test_failures_that_are_not_the_sites_wish_count(
 
 async def test_a_source_sets_its_own_limits(crawls: Crawls, database: Database) -> None:
     await crawls.crawl(TEN)
-    await rows_of(database, "UPDATE sources SET max_shrink = 0.9 RETURNING 1")
+    await execute(database, "UPDATE sources SET max_shrink = 0.9 RETURNING 1")
     assert await crawls.crawl(fewer(1)) is None
 
 
@@ -262,7 +263,7 @@ async def test_publications_at_once_leave_one_published(crawls: Crawls, database
         await crawls.crawl({"a": text})
     await asyncio.gather(*(publish(database, SOURCE, 1 + n % 4) for n in range(12)))
     assert sorted(await states(database)) == ["published", *["retired"] * 3]
-    [(same,)] = await rows_of(
+    [(same,)] = await execute(
         database,
         "SELECT g.state = 'published' FROM sources s"
         " JOIN generations g ON g.id = s.published_generation",

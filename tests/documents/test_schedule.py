@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from built_site import SOURCE, Crawls, rows_of
+from built_site import SOURCE, Crawls
 from forager.access.quota import Quota
 from forager.access.quotas import set_quota
 from forager.crawl.admission import start_due_refresh
@@ -19,6 +19,7 @@ from forager.documents.sources import Refresher
 from forager.errors import InvalidInput, NotFound
 from forager.services.service import SKIPPED
 from forager.settings import Settings
+from support.sql import execute
 
 FRIDAY = datetime(2026, 3, 6, 12, 30, 10, 5, tzinfo=UTC)
 
@@ -66,7 +67,7 @@ async def run_due_refreshes(database: Database, settings: Settings) -> int:
 
 
 async def due_now(database: Database) -> None:
-    await rows_of(
+    await execute(
         database, "UPDATE sources SET next_refresh_at = now() - interval '3 days' RETURNING 1"
     )
 
@@ -124,7 +125,7 @@ async def test_a_source_that_cannot_be_refreshed_does_not_hold_up_the_others(
     for name in (SOURCE, "another"):
         await sources.set_schedule(database, name, parse_every("1h"))
     await due_now(database)
-    await rows_of(
+    await execute(
         database, "UPDATE sources SET payload = '{\"odd\": 1}' WHERE id = 'another' RETURNING 1"
     )
     assert await run_due_refreshes(database, settings) == 1
@@ -136,7 +137,7 @@ async def test_a_refresh_over_quota_is_put_off_and_not_lost(
 ) -> None:
     await crawls.crawl({"a": "one"})
     owner = new_id()
-    await rows_of(database, "UPDATE sources SET user_id = %s RETURNING 1", owner)
+    await execute(database, "UPDATE sources SET user_id = %s RETURNING 1", owner)
     await sources.set_schedule(database, SOURCE, parse_every("7d"))
     await set_quota(database, owner, Quota(active_jobs=0))
     await due_now(database)
@@ -174,7 +175,7 @@ async def test_a_source_with_a_bad_schedule_does_not_stop_the_others(
 ) -> None:
     await crawls.crawl({"a": "one"})
     await sources.set_schedule(database, SOURCE, parse_every("1d"))
-    await rows_of(
+    await execute(
         database,
         "INSERT INTO sources (id, base_url, kind, payload, refresh_cron)"
         f" SELECT 'bad', base_url, kind, payload, '{cron}' FROM sources RETURNING 1",

@@ -55,7 +55,9 @@ async def test_no_query_is_an_error(corpus: Corpus, look: Look) -> None:
     assert page.note == "Only the beginning of the query was used."
 
 
-async def test_nobody_reaches_another_source_through_its_mark(corpus: Corpus, look: Look) -> None:
+async def test_a_query_cannot_reach_another_source_by_its_lexeme(
+    corpus: Corpus, look: Look
+) -> None:
     await corpus.publish("a.example", numbered(0, 3))
     await corpus.publish("b.example", numbered(0, 3))
     hits = (await look("§1", source="b.example")).items

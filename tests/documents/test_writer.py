@@ -16,7 +16,6 @@ from built_site import (
     document,
     page,
     pages,
-    rows_of,
 )
 from forager.archive.segment import ArchiveRef
 from forager.db.database import Database
@@ -27,13 +26,14 @@ from forager.errors import GiveUp, LeaseLost
 from forager.extract.keys import url_key
 from forager.jobs.context import JobContext
 from forager.jobs.job import Lease, NewJob
+from support.sql import execute
 
 STORED = ("documents", "sections", "section_search", "link_sets")
 
 
 async def counted(database: Database) -> list[tuple[int, ...]]:
     """Of each generation: pages, added, changed, removed, unchanged."""
-    return await rows_of(
+    return await execute(
         database,
         "SELECT pages, added, changed, removed, unchanged FROM generations ORDER BY number",
     )
@@ -45,13 +45,13 @@ async def test_the_first_crawl_makes_the_source_and_publishes(
     assert await crawls.crawl({"": "home", "a": "alpha"}) is None
     assert await active_site(database) == {"": "home", "a": "alpha"}
     assert await counted(database) == [(2, 2, 0, 0, 0)]
-    [source] = await rows_of(database, "SELECT id, base_url, text_config FROM sources")
+    [source] = await execute(database, "SELECT id, base_url, text_config FROM sources")
     assert source == (SOURCE, BASE, "english")
 
 
 async def test_sections_keep_tree_order_and_anchors(crawls: Crawls, database: Database) -> None:
     await crawls.crawl({"a": "alpha"})
-    [top, below] = await rows_of(
+    [top, below] = await execute(
         database,
         "SELECT id, parent_id, heading, level, anchor, content, position FROM sections_active"
         " ORDER BY position",
@@ -68,8 +68,8 @@ async def test_search_rows_hold_words_identifiers_and_the_source(
     indexed = replace(document("alpha running"), names=names)
     await crawl.write([page("a", "alpha running", document=indexed)])
     await crawl.finish()
-    [(number,)] = await rows_of(database, "SELECT number FROM sources")
-    rows = await rows_of(
+    [(number,)] = await execute(database, "SELECT number FROM sources")
+    rows = await execute(
         database,
         """
         SELECT position FROM section_search
@@ -92,14 +92,14 @@ async def test_pages_that_are_extracted_again_have_the_hash_of_the_new_text(
 ) -> None:
     crawl = await crawls.start()
     await crawl.write([page("a", "alpha")])
-    [(document_id,)] = await rows_of(database, "SELECT id FROM documents")
+    [(document_id,)] = await execute(database, "SELECT id FROM documents")
     key = url_key(f"{BASE}a")
     sampled = SampledPage(document_id, f"{BASE}a", key, b"", ArchiveRef("segment", 0, 1))
     again = replace(document("less"), extractor_version="1-x", simhash=7)
     async with crawl.context.commit() as connection:
         learned = {"digest": "x", "pages": 1}
         await crawl.writer.store_repeated(connection, learned, [(sampled, again)])
-    assert await rows_of(database, "SELECT extractor_version, simhash FROM documents") == [
+    assert await execute(database, "SELECT extractor_version, simhash FROM documents") == [
         ("1-x", 7)
     ]
 
@@ -108,7 +108,7 @@ async def test_identifiers_are_found_as_typed(crawls: Crawls, database: Database
     crawl = await crawls.start()
     await crawl.write([page("a", "call pg_stat_activity.query with --no-verify")])
     for name in ("pg_stat_activity.query", "--no-verify"):
-        rows = await rows_of(
+        rows = await execute(
             database, "SELECT 1 FROM section_search WHERE tsv @@ quote_literal(%s)::tsquery", name
         )
         assert rows == [(1,), (1,)]
@@ -156,7 +156,7 @@ async def test_a_304_keeps_validators_links_and_archive_reference(
     assert await second.writer.links_of([known.link_set]) == {known.link_set: b"links of "}
     await second.write([page("", None)])
     await second.finish()
-    lines = await rows_of(
+    lines = await execute(
         database,
         "SELECT document_id, etag, last_modified, link_set, segment, segment_offset,"
         " segment_length FROM generation_documents ORDER BY generation_id",
@@ -179,7 +179,7 @@ async def test_validators_are_kept_back_when_the_extractor_is_another(
     await crawl.finish()
     # the content is the same, so nothing changed for readers; but there is a new document
     assert (await counted(database))[1] == (1, 0, 0, 0, 1)
-    versions = await rows_of(database, "SELECT extractor_version FROM documents_active")
+    versions = await execute(database, "SELECT extractor_version FROM documents_active")
     assert versions == [("2",)]
 
 
@@ -208,7 +208,7 @@ async def test_a_batch_that_fails_leaves_nothing(crawls: Crawls, database: Datab
     assert set((await counts_of(database, *tables)).values()) == {0}
     assert await counted(database) == [(0, 0, 0, 0, 0)]
     await crawl.write(pages({"": "home"}))
-    assert await rows_of(database, "SELECT text_config FROM sources") == [("english",)]
+    assert await execute(database, "SELECT text_config FROM sources") == [("english",)]
 
 
 async def test_the_base_is_pinned_when_the_job_begins(crawls: Crawls, database: Database) -> None:
@@ -216,7 +216,7 @@ async def test_the_base_is_pinned_when_the_job_begins(crawls: Crawls, database: 
     crawl = await crawls.start()
     pinned = crawl.writer.base_id
     await crawls.queue.release(crawl.context.lease, reason="test")
-    await rows_of(database, "UPDATE sources SET published_generation = NULL RETURNING 1")
+    await execute(database, "UPDATE sources SET published_generation = NULL RETURNING 1")
     assert (await crawls.claim()).writer.base_id == pinned
 
 
@@ -226,7 +226,7 @@ async def test_the_language_is_settled_by_the_first_pages(
     crawl = await crawls.start()
     await crawl.write([page("a", "x", document=document("häuser", language="de-AT"))])
     await crawl.write([page("b", "x", document=document("houses", language="en"))])
-    assert await rows_of(database, "SELECT text_config FROM sources") == [("german",)]
+    assert await execute(database, "SELECT text_config FROM sources") == [("german",)]
 
 
 async def test_pages_that_do_not_say_their_language_are_found_as_written(
@@ -234,7 +234,7 @@ async def test_pages_that_do_not_say_their_language_are_found_as_written(
 ) -> None:
     crawl = await crawls.start()
     await crawl.write([page("a", "x", document=document("running", language=None))])
-    assert await rows_of(database, "SELECT text_config FROM sources") == [("simple",)]
+    assert await execute(database, "SELECT text_config FROM sources") == [("simple",)]
 
 
 async def test_pages_without_title_anchor_etag_or_links_are_fine(
@@ -244,7 +244,7 @@ async def test_pages_without_title_anchor_etag_or_links_are_fine(
     bare = page("a", "x", document=document(""), etag=None, outlinks=None)
     await crawl.write([bare])
     assert await crawl.finish() is None
-    assert await rows_of(database, "SELECT link_set FROM generation_documents") == [(None,)]
+    assert await execute(database, "SELECT link_set FROM generation_documents") == [(None,)]
 
 
 async def test_a_304_for_a_page_that_was_not_there_is_a_mistake(crawls: Crawls) -> None:

@@ -193,6 +193,14 @@ def test_terms_in_groups_with_an_anchor() -> None:
     ]
 
 
+def test_a_long_declaration_is_text_below_its_first_line() -> None:
+    table = "".join(f"  ('ext{n}', 'type{n}'),\n" for n in range(200))
+    html = f"""<h1>Consts</h1><dl><div id="mimes"><dt><pre>mimes = [
+{table}]</pre></dt><dd>Known types.</dd></div></dl>"""
+    code = f"```\nmimes = [\n{table}]\n```\n\nKnown types."
+    assert outline(html)[1:] == [(2, 0, "mimes = [", "mimes", code)]
+
+
 @pytest.mark.parametrize(
     ("title", "heading", "signature", "anchor", "names"),
     [

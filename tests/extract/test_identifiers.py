@@ -45,6 +45,6 @@ WORDS = ["The", "word,", "a:", "A", "snake_case", "x.yz,", "--flag", "camelCase;
 @given(
     st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from([" ", "\n", " \t ", "\u2003"])
 )
-def test_no_word_is_passed_over_for_what_stands_around_it(words: list[str], blank: str) -> None:
+def test_no_word_is_skipped_because_of_its_surroundings(words: list[str], blank: str) -> None:
     each = dict.fromkeys(lexeme for word in words for lexeme in identifier_lexemes(word))
     assert identifier_lexemes(blank.join(words)) == list(each)

@@ -254,26 +254,26 @@ def test_xhtml_may_close_scripts_in_place() -> None:
     assert links(facts) == ["https://docs.example.org/a"]
 
 
-def test_too_many_links_are_cut_and_said() -> None:
+def test_too_many_links_are_cut_and_reported() -> None:
     facts = read("".join(f"<a href=/{n}></a>" for n in range(MAX_LINKS + 10)))
     assert len(facts.outlinks.links) == MAX_LINKS
     assert facts.outlinks.dropped == 10
     assert facts.truncated == ("links: 10 beyond the limit were dropped",)
 
 
-def test_a_giant_title_is_cut_and_said() -> None:
+def test_a_giant_title_is_cut_and_reported() -> None:
     facts = read(f"<title>{'t' * 100_000}</title>")
     assert facts.title == "t" * MAX_TITLE_LENGTH
     assert facts.truncated == ("title: longer than its limit",)
 
 
-def test_deep_nesting_is_cut_and_said() -> None:
+def test_deep_nesting_is_cut_and_reported() -> None:
     facts = read("<a href=/a></a>" + "<div>" * 200_000 + "<a href=/b></a>")
     assert links(facts) == ["https://docs.example.org/a"]
     assert facts.truncated == ("markup: elements nested deeper than 5000",)
 
 
-def test_an_element_of_attributes_is_cut_and_said() -> None:
+def test_an_element_with_too_many_attributes_is_cut_and_reported() -> None:
     attributes = " ".join(f"a{n}=1" for n in range(50_000))
     facts = read(f"<a href=/a></a><p {attributes}>x</p>")
     assert links(facts) == ["https://docs.example.org/a"]

@@ -99,7 +99,7 @@ def test_a_section_that_is_too_large_continues_in_children() -> None:
     assert first.anchor == rest[0].anchor == "a"
 
 
-def test_too_many_headings_become_text_and_that_is_said() -> None:
+def test_too_many_headings_become_text_and_this_is_reported() -> None:
     html = "".join(f"<h2>h{number}</h2>x" for number in range(MAX_SECTIONS + 10))
     document = extract_document(f"<main>{html}</main>", URL)
     assert document is not None

@@ -11,6 +11,7 @@ from forager.db.database import Database
 from forager.fetch.budgets import store
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import Given, Wanted
+from support.sql import execute
 
 HOST = "shop.example"
 LATE = 0.1  # how much of a delay a request may be late
@@ -20,12 +21,6 @@ Open = Callable[..., Awaitable[Budgets]]
 
 def closest(times: Sequence[float]) -> float:
     return min(later - earlier for earlier, later in pairwise(sorted(times)))
-
-
-async def execute(database: Database, statement: str, *values: object) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement.encode(), values)
-        return await cursor.fetchall() if cursor.description else []
 
 
 async def column(database: Database, name: str) -> Any:

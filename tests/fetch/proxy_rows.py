@@ -11,6 +11,7 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.record import ProxyRecord, ProxySpec
 from forager.fetch.proxies.service import FAILURES_ALLOWED, Proxies, ProxyPool
 from forager.fetch.response import Request
+from support.sql import execute
 
 LOCAL = GuardPolicy(allow_private=True)
 OPTIONS = ClientOptions(user_agent="ForagerTest/1.0", guard=LOCAL)
@@ -35,10 +36,7 @@ async def picked_id(pool: ProxyPool, *exclude: int, host: str = HOST) -> int | N
 
 
 async def make_due(database: Database, proxy_id: int) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE proxies SET next_probe_at = now() WHERE id = %s", (proxy_id,)
-        )
+    await execute(database, "UPDATE proxies SET next_probe_at = now() WHERE id = %s", proxy_id)
 
 
 async def crawl_once(pool: ProxyPool, client: Client, url: str) -> int | None:

@@ -6,12 +6,13 @@ import asyncio
 
 import pytest
 
-from fetch.budget_rows import HOST, Open, add_row, column, execute
+from fetch.budget_rows import HOST, Open, add_row, column
 from forager.db.database import Database
 from forager.errors import ErrorKind, Retry
 from forager.extract.hosts import is_loopback, parent_domains
 from forager.fetch.budgets.slots import DomainInactive
 from support.budgets import renew
+from support.sql import execute
 
 
 async def test_a_row_covers_subdomains_without_one(database: Database, open_budgets: Open) -> None:

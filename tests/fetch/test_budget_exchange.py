@@ -8,11 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from fetch.budget_rows import HOST, Open, add_row, exchange_with, execute
+from fetch.budget_rows import HOST, Open, add_row, exchange_with
 from forager.db.database import Database
 from forager.fetch.budgets import store
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.exchange import Answers, Wanted
+from support.sql import execute
 from support.waiting import eventually
 
 

@@ -17,7 +17,7 @@ import pytest
 from psycopg import sql
 from psycopg.rows import class_row
 
-from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest, execute
+from fetch.budget_rows import HOST, LATE, MICROSECOND, Open, add_row, closest
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.db.pool import limits_transactions
@@ -25,6 +25,7 @@ from forager.fetch.budgets import store
 from forager.fetch.budgets.accounts import FRESH_FOR
 from forager.fetch.budgets.exchange import Answers, Given, Wanted
 from forager.fetch.budgets.slots import HostResting
+from support.sql import execute
 from support.waiting import LIMIT
 
 USER = Path(__file__).with_name("budget_user.py")

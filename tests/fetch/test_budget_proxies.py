@@ -14,12 +14,12 @@ from fetch.budget_rows import (
     add_row,
     closest,
     column,
-    execute,
     granted,
 )
 from forager.db.database import Database
 from forager.errors import RotateProxy
 from forager.fetch.budgets.exchange import PAIR_DELAY
+from support.sql import execute
 
 
 async def add_proxy(database: Database, port: int) -> int:

@@ -6,12 +6,13 @@ from itertools import groupby
 
 import pytest
 
-from fetch.budget_rows import HOST, Open, add_row, column, execute
+from fetch.budget_rows import HOST, Open, add_row, column
 from forager.db.database import Database
 from forager.fetch.budgets import store
 from forager.fetch.budgets.budget import Budgets
 from forager.fetch.budgets.slots import HostResting
 from support.budgets import renew
+from support.sql import execute
 
 
 async def test_many_refusals_at_once_are_one_complaint(
@@ -28,7 +29,7 @@ async def test_many_refusals_at_once_are_one_complaint(
     assert await column(database, "slow_delay") == 1
 
 
-async def test_a_host_that_keeps_refusing_is_asked_less_and_less(
+async def test_a_host_that_keeps_rejecting_gets_fewer_and_fewer_requests(
     database: Database, open_budgets: Open
 ) -> None:
     await add_row(database, crawl_delay_seconds=0.5)
@@ -94,7 +95,7 @@ async def test_a_url_that_fails_again_and_again_does_not_slow_its_host_down(
     assert await column(database, "error_share") == 0
 
 
-async def test_a_host_with_nothing_but_errors_is_asked_ever_less(
+async def test_a_host_with_only_errors_gets_fewer_and_fewer_requests(
     database: Database, open_budgets: Open
 ) -> None:
     first, second = await open_budgets(), await open_budgets()
@@ -139,7 +140,9 @@ async def test_the_extra_delay_halves_with_time(database: Database, open_budgets
     assert await column(database, "slow_delay") == 4
 
 
-async def test_a_recovered_host_is_asked_at_once(database: Database, open_budgets: Open) -> None:
+async def test_a_recovered_host_gets_requests_immediately(
+    database: Database, open_budgets: Open
+) -> None:
     await add_row(database, slow_delay=300)
     budgets = await open_budgets()
     with await budgets.acquire(HOST) as slot:

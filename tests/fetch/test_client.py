@@ -39,7 +39,9 @@ async def test_a_page_with_all_that_is_known_about_it(
     assert (response.redirect, response.retry_after) == (None, None)
 
 
-async def test_says_who_it_is_and_what_it_accepts(client: Client, server: HostileServer) -> None:
+async def test_requests_have_user_agent_and_accept_headers(
+    client: Client, server: HostileServer
+) -> None:
     response = await client.fetch(Request(f"{server.url}/echo", headers={"X-Extra": "yes"}))
     head = response.body.decode()
     assert "User-Agent: ForagerTest/1.0\r\n" in head

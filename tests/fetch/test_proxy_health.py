@@ -29,17 +29,17 @@ from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
+from support.sql import execute, fetch_value
 
 
 async def seconds_to_probe(database: Database, proxy_id: int) -> float:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
+    return float(
+        await fetch_value(
+            database,
             "SELECT extract(epoch FROM next_probe_at - now()) FROM proxies WHERE id = %s",
-            (proxy_id,),
+            proxy_id,
         )
-        row = await cursor.fetchone()
-    assert row is not None
-    return float(row[0])
+    )
 
 
 class MortalProxy(Socks5Proxy):
@@ -192,8 +192,7 @@ async def test_many_failures_at_one_moment_do_not_turn_a_proxy_off(
     for _ in range(FAILURES_ALLOWED + 1):
         pool.failed(a, "refused")
     assert await pool.run_once() == []
-    async with database.connection() as connection:
-        await connection.execute("UPDATE proxies SET last_success_at = now() - interval '1 min'")
+    await execute(database, "UPDATE proxies SET last_success_at = now() - interval '1 min'")
     await fail(pool, a)
 
 

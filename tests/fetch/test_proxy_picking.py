@@ -13,10 +13,13 @@ from forager.fetch.guard import GuardPolicy
 from forager.fetch.proxies.record import ProxySpec
 from forager.fetch.proxies.service import Proxies, ProxyPool, proxy_guard
 from forager.secrets import Vault
+from support.sql import execute
 from support.waiting import lock_waited_for
 
 
-async def test_the_one_that_rested_longest_comes_first(proxies: Proxies, pool: ProxyPool) -> None:
+async def test_the_least_recently_used_proxy_is_picked_first(
+    proxies: Proxies, pool: ProxyPool
+) -> None:
     a, b, c = await add(proxies, "http://a.example", "http://b.example", "http://c.example")
     assert [await picked_id(pool) for _ in range(4)] == [a, b, c, a]
     assert await picked_id(pool, b) == c
@@ -31,17 +34,17 @@ async def test_a_proxy_that_must_wait_for_this_host_comes_later(
     proxies: Proxies, pool: ProxyPool, database: Database
 ) -> None:
     a, b = await add(proxies, "http://a.example", "http://b.example")
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             WITH shop AS (
                 INSERT INTO domains (domain_name, base_url)
                 VALUES ('shop.example', 'https://shop.example/') RETURNING id
             )
             INSERT INTO proxy_slots SELECT id, %s, now() + interval '1 hour' FROM shop
             """,
-            (a,),
-        )
+        a,
+    )
     assert await picked_id(pool, host="www.shop.example") == b
     assert await picked_id(pool, host="www.shop.example") == b
     assert await picked_id(pool, host="other.example") == a

@@ -33,6 +33,7 @@ from forager.secrets import SecretsUnavailable, Vault
 from forager.settings import Settings
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy, Socks5Proxy
+from support.sql import fetch_row
 
 
 async def test_a_password_is_stored_encrypted_and_comes_back(
@@ -42,10 +43,7 @@ async def test_a_password_is_stored_encrypted_and_comes_back(
     added = await proxies.add(spec)
     assert added.is_new
     assert (await proxies.open(added.id)).spec == spec
-    async with database.connection() as connection:
-        cursor = await connection.execute("SELECT proxies::text, proxy_password FROM proxies")
-        row = await cursor.fetchone()
-    assert row is not None
+    row = await fetch_row(database, "SELECT proxies::text, proxy_password FROM proxies")
     assert PASSWORD not in row[0]
     assert PASSWORD.encode() not in row[1]
 
@@ -66,7 +64,7 @@ async def test_the_list_says_where_it_continues(proxies: Proxies) -> None:
     assert rest.next_cursor is None
 
 
-async def test_what_does_not_exist_is_said_not_to(proxies: Proxies) -> None:
+async def test_unknown_proxies_are_not_found(proxies: Proxies) -> None:
     for missing in (7, 0, -1, 2**70):
         for change in (proxies.enable, proxies.disable, proxies.remove, proxies.open):
             with pytest.raises(NotFound, match=f"no proxy {missing}"):

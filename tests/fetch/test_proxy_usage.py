@@ -26,6 +26,7 @@ from forager.fetch.sender import Sender
 from forager.secrets import Vault
 from servers.hostile import HostileServer
 from servers.proxies import HttpProxy
+from support.sql import execute
 
 
 @pytest.fixture
@@ -42,14 +43,13 @@ async def add(proxies: Proxies, address: str, cost: str | None = None) -> int:
 
 
 async def usage(database: Database) -> list[tuple[str, int, int, int]]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            """
+    return await execute(
+        database,
+        """
             SELECT domain_name, proxy_id, sum(requests)::int, sum(bytes)::int
               FROM proxy_usage GROUP BY 1, 2 ORDER BY 1, 2
-            """
-        )
-        return await cursor.fetchall()
+            """,
+    )
 
 
 async def used(database: Database, *rows: tuple[str, int, int, int]) -> None:
@@ -144,13 +144,11 @@ async def test_what_could_not_be_written_is_written_later(
     proxy = await add(proxies, "http://proxy.example:1")
     log = UsageLog(database)
     log.add(proxy, "shop.example", 3)
-    async with database.connection() as connection:
-        await connection.execute("ALTER TABLE proxy_usage RENAME TO elsewhere")
+    await execute(database, "ALTER TABLE proxy_usage RENAME TO elsewhere")
     with pytest.raises(Exception, match="proxy_usage"):
         await log.run_once()
     log.add(proxy, "shop.example", 4)
-    async with database.connection() as connection:
-        await connection.execute("ALTER TABLE elsewhere RENAME TO proxy_usage")
+    await execute(database, "ALTER TABLE elsewhere RENAME TO proxy_usage")
     await log.run_once()
     await log.run_once()
     assert await usage(database) == [("shop.example", proxy, 2, 7)]
@@ -194,8 +192,7 @@ async def test_a_report_has_the_cost_of_each_domain(proxies: Proxies, database: 
 async def test_old_use_is_neither_shown_nor_kept(proxies: Proxies, database: Database) -> None:
     proxy = await add(proxies, "http://a.example:1", "1/request")
     await used(database, ("shop.example", proxy, 5, 5))
-    async with database.connection() as connection:
-        await connection.execute("UPDATE proxy_usage SET day = day - 40")
+    await execute(database, "UPDATE proxy_usage SET day = day - 40")
     assert (await report_costs(database, days=35)).lines == []
     assert len((await report_costs(database, days=45)).lines) == 1
     async with database.connection() as connection:
@@ -204,7 +201,7 @@ async def test_old_use_is_neither_shown_nor_kept(proxies: Proxies, database: Dat
     assert await usage(database) == []
 
 
-async def test_what_is_asked_of_a_bill_is_bounded(database: Database) -> None:
+async def test_the_period_of_a_bill_is_bounded(database: Database) -> None:
     for days, limit in ((0, 1), (100_000, 1), (1, 0), (1, 10_000)):
         with pytest.raises(InvalidInput):
             await report_costs(database, days=days, limit=limit)
@@ -244,10 +241,9 @@ async def test_failing_proxies_are_probed_from_their_region(
     async with HttpProxy() as server:
         proxy = await add(proxies, f"http://127.0.0.1:{server.port}")
         await proxies.set(proxy, ProxyChanges(region="eu"))
-        async with database.connection() as connection:
-            await connection.execute(
-                "UPDATE proxies SET is_active = false, next_probe_at = now() - interval '1 s'"
-            )
+        await execute(
+            database, "UPDATE proxies SET is_active = false, next_probe_at = now() - interval '1 s'"
+        )
         assert await ProxyProber(database, vault, OPTIONS).run_once() == []
         (result,) = await ProxyProber(database, vault, OPTIONS, region="eu").run_once()
     assert (result.proxy_id, result.ok) == (proxy, True)

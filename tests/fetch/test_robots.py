@@ -138,13 +138,13 @@ def test_crawl_delay() -> None:
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e9", "soon", "1 2", "\xb2"])
-def test_a_delay_that_is_no_number_is_ignored_and_said(value: str) -> None:
+def test_a_delay_that_is_not_a_number_is_ignored_and_reported(value: str) -> None:
     robots = parse_robots(f"User-agent: *\nCrawl-delay: {value}\n".encode("latin-1"))
     assert robots.crawl_delay("Forager") is None
     assert "line 2" in robots.notes[0]
 
 
-def test_an_absurd_delay_is_capped_and_said() -> None:
+def test_an_absurd_delay_is_capped_and_reported() -> None:
     robots = parse_robots(b"User-agent: *\nCrawl-delay: " + b"9" * 500)
     assert robots.crawl_delay("Forager") == MAX_CRAWL_DELAY
     assert "lowered" in robots.notes[0]
@@ -155,7 +155,7 @@ def test_sitemaps_belong_to_no_group_and_come_once() -> None:
     assert robots.sitemaps == ["https://x/ü.xml", "/b.xml"]
 
 
-def test_a_file_too_large_is_cut_at_a_line_end_and_said() -> None:
+def test_a_file_that_is_too_large_is_cut_at_a_line_end_and_reported() -> None:
     head = b"User-agent: *\nDisallow: /a\n"
     filler = b"#" * (SIZE_LIMIT - len(head) - 12) + b"\n"
     robots = parse_robots(head + filler + b"Disallow: /long/path\n")

@@ -17,6 +17,7 @@ from forager.fetch.robots import gate as robots_gate
 from forager.fetch.robots.gate import RobotsGate, origin_of
 from forager.fetch.sender import Sender
 from servers.base import LoopbackServer
+from support.sql import execute
 
 AGENT = "ForagerTest/1.0 (+https://forager.example)"
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 0.5\nSitemap: https://a.example/s.xml\n"
@@ -86,8 +87,7 @@ def gate(open_gate: Gate) -> RobotsGate:
 
 async def let_expire(database: Database, monkeypatch: pytest.MonkeyPatch | None = None) -> None:
     """What time would do, in the database and in memory."""
-    async with database.connection() as connection:
-        await connection.execute("UPDATE robots_files SET expires_at = now()")
+    await execute(database, "UPDATE robots_files SET expires_at = now()")
     if monkeypatch is not None:
         monkeypatch.setattr(robots_gate, "local_time", lambda: local_time() + 90_000)
 
@@ -257,17 +257,17 @@ async def test_what_the_guard_refuses_is_refused_here(
 async def test_an_inactive_domain_is_not_asked(
     gate: RobotsGate, host: RobotsServer, database: Database
 ) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO domains (domain_name, base_url, is_active) VALUES (%s, '', false)",
-            (host_of(host.url),),
-        )
+    await execute(
+        database,
+        "INSERT INTO domains (domain_name, base_url, is_active) VALUES (%s, '', false)",
+        host_of(host.url),
+    )
     with pytest.raises(DomainInactive):
         await gate.verdict(f"{host.url}/")
     assert host.asked == []
 
 
-async def test_who_gives_up_waiting_does_not_stop_the_others(
+async def test_a_cancelled_waiter_does_not_stop_the_others(
     gate: RobotsGate, host: RobotsServer
 ) -> None:
     host.may_answer.clear()

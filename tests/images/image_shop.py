@@ -22,10 +22,10 @@ from products.rows import add_product
 from servers.site import Site
 
 
-def picture(kind: str = "JPEG", size: tuple[int, int] = (64, 48), colour: int = 200) -> bytes:
-    # not of one colour: a file that is cut off shall miss something
+def picture(kind: str = "JPEG", size: tuple[int, int] = (64, 48), color: int = 200) -> bytes:
+    # not a single color, so that a truncated file is detected
     image = Image.effect_noise(size, 50).convert("RGB")
-    image.putpixel((0, 0), (colour, 0, 0))
+    image.putpixel((0, 0), (color, 0, 0))
     file = io.BytesIO()
     image.save(file, kind)
     return file.getvalue()

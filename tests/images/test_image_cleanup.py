@@ -20,7 +20,7 @@ from servers.site import Page
 from support.waiting import lock_waited_for
 
 
-async def test_killed_after_the_file_before_the_reference_nothing_dangles(
+async def test_a_kill_between_file_and_reference_leaves_no_dangling_reference(
     shop: Shop, database_url: str
 ) -> None:
     shop.site.pages["/a.jpg"] = Page(picture())
@@ -46,7 +46,7 @@ async def test_killed_after_the_file_before_the_reference_nothing_dangles(
 
 
 async def test_files_without_references_are_deleted_after_a_while(shop: Shop) -> None:
-    shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(colour=9))}
+    shop.site.pages |= {"/a.jpg": Page(picture()), "/b.jpg": Page(picture(color=9))}
     product = await shop.show(1, "/a.jpg", "/b.jpg")
     await shop.fetch()
     delete = partial(delete_unused_files, shop.database, shop.settings)
@@ -84,7 +84,7 @@ async def test_a_file_that_is_going_is_not_referred_to(shop: Shop) -> None:
     assert (await shop.row())["status"] == "stored"
 
 
-async def test_one_who_slept_through_a_deletion_refers_to_nothing(shop: Shop) -> None:
+async def test_a_fetcher_frozen_during_a_deletion_does_not_refer_to_the_file(shop: Shop) -> None:
     await shop.show(1, "/a.jpg")
     new = store.NewFile(b"1" * 32, image_path(b"1" * 32, "jpg"), "image/jpeg", 1, 1, 1)
     async with shop.database.connection() as connection:

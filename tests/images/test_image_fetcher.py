@@ -11,6 +11,7 @@ from forager.images import fetcher
 from forager.images.fetcher import ImageFetcher
 from images.image_shop import HTML, SVG, Shop, picture, png_of_size
 from servers.site import Page, moved, text
+from support.waiting import eventually
 
 HOSTILE = {
     "/empty.jpg": (b"", "empty"),
@@ -21,7 +22,7 @@ HOSTILE = {
 }
 
 
-async def test_hostile_files_are_refused_in_words(shop: Shop) -> None:
+async def test_hostile_files_are_rejected_with_the_reason(shop: Shop) -> None:
     for path, (body, _) in HOSTILE.items():
         shop.site.pages[path] = Page(body, headers={"Content-Type": "image/jpeg"})
     await shop.show(1, *HOSTILE)
@@ -61,7 +62,7 @@ async def test_robots_and_private_addresses_count_for_images(shop: Shop) -> None
     assert shop.site.hits["/private/a.jpg"] == 0
 
 
-async def test_what_is_missing_has_failed(shop: Shop) -> None:
+async def test_a_missing_image_is_a_failure(shop: Shop) -> None:
     shop.site.pages["/a.jpg"] = Page(b"", "404 Not Found")
     await shop.show(1, "/a.jpg")
     await shop.fetch()
@@ -69,7 +70,7 @@ async def test_what_is_missing_has_failed(shop: Shop) -> None:
     assert (row["status"], row["problem"]) == ("failed", "the server answered 404 Not Found")
 
 
-async def test_trouble_on_the_way_is_tried_again_a_few_times(shop: Shop) -> None:
+async def test_transient_errors_are_retried_a_few_times(shop: Shop) -> None:
     shop.site.pages["/a.jpg"] = Page(b"", "500 Oops")
     await shop.show(1, "/a.jpg")
     for attempt in range(1, fetcher.MAX_ATTEMPTS):
@@ -93,7 +94,7 @@ async def test_a_domain_that_is_switched_off_is_not_asked(shop: Shop) -> None:
 
 async def test_two_fetchers_share_the_work(shop: Shop) -> None:
     paths = [f"/{number}.jpg" for number in range(12)]
-    shop.site.pages |= {path: Page(picture(colour=n)) for n, path in enumerate(paths)}
+    shop.site.pages |= {path: Page(picture(color=n)) for n, path in enumerate(paths)}
     await shop.show(1, *paths)
 
     await asyncio.gather(shop.fetch(), shop.fetch())
@@ -102,7 +103,7 @@ async def test_two_fetchers_share_the_work(shop: Shop) -> None:
     assert all(shop.site.hits[path] == 1 for path in paths)
 
 
-async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_with_expired_slots_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher, "HOST_TURN", -1.0)
     await shop.show(1, "/a.jpg")
     assert await shop.fetch() == 1
@@ -113,7 +114,7 @@ async def test_a_host_whose_turn_is_over_waits(shop: Shop, monkeypatch: pytest.M
 
 async def test_an_image_that_waited_long_takes_the_slot_of_a_page(shop: Shop) -> None:
     paths = ("/a.jpg", "/b.jpg")
-    shop.site.pages |= {path: Page(picture(colour=n)) for n, path in enumerate(paths)}
+    shop.site.pages |= {path: Page(picture(color=n)) for n, path in enumerate(paths)}
     await shop.show(1, *paths)
     await shop.execute(
         """
@@ -138,7 +139,7 @@ async def test_with_images_off_nothing_runs(shop: Shop) -> None:
     assert shop.site.hits["/a.jpg"] == 0
 
 
-async def test_a_running_fetcher_finds_what_comes(
+async def test_a_running_fetcher_finds_new_images(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetcher, "INTERVAL", 0.01)
@@ -146,8 +147,10 @@ async def test_a_running_fetcher_finds_what_comes(
     async with Fetching(shop.database, shop.settings) as fetching:
         running = asyncio.create_task(ImageFetcher(shop.database, shop.settings, fetching).run())
         await shop.show(1, "/a.jpg")
-        async with asyncio.timeout(30):
-            while (await shop.row())["status"] != "stored":
-                await asyncio.sleep(0.01)
+
+        async def is_stored() -> bool:
+            return bool((await shop.row())["status"] == "stored")
+
+        await eventually(is_stored)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -41,7 +41,7 @@ def test_images_of_known_formats_are_measured(kind: str, media_type: str, extens
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "AVIF", "BMP"])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95])
-def test_what_is_cut_off_is_refused(kind: str, share: float) -> None:
+def test_truncated_images_are_rejected(kind: str, share: float) -> None:
     data = picture(kind)
     with pytest.raises(Refused):
         inspect(data[: int(len(data) * share)])

@@ -8,6 +8,7 @@ from forager.db.database import Database
 from forager.extract.product.record import ImageRole, ProductImage
 from forager.images.recording import record_images
 from products.rows import add_product
+from support.sql import execute
 
 ONE = ProductImage("https://cdn.example/1.jpg", "One", ImageRole.PRIMARY)
 TWO = ProductImage("https://cdn.example/2.jpg")
@@ -21,15 +22,14 @@ async def record(
 
 
 async def listed(database: Database, product_id: int) -> list[tuple[Any, ...]]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            """
+    return await execute(
+        database,
+        """
             SELECT image_url, alt_text, image_type, position, status
               FROM images WHERE product_id = %s ORDER BY position
             """,
-            (product_id,),
-        )
-        return await cursor.fetchall()
+        product_id,
+    )
 
 
 async def test_images_are_listed_in_order_and_once(database: Database) -> None:
@@ -47,8 +47,7 @@ async def test_what_is_not_shown_any_more_is_forgotten(database: Database) -> No
     product, other = await add_product(database, 1), await add_product(database, 2)
     await record(database, product, ONE, TWO)
     await record(database, other, ONE)
-    async with database.connection() as connection:
-        await connection.execute("UPDATE images SET status = 'refused', problem = 'not an image'")
+    await execute(database, "UPDATE images SET status = 'refused', problem = 'not an image'")
 
     await record(database, product, TWO)
 

@@ -96,7 +96,7 @@ async def test_an_address_is_asked_again_when_its_file_is_not_recent(shop: Shop)
     await shop.show(1, "/a.jpg")
     await shop.fetch()
     await shop.execute("UPDATE images SET fetched_at = now() - interval '2 days'")
-    shop.site.pages["/a.jpg"] = Page(picture(colour=1))
+    shop.site.pages["/a.jpg"] = Page(picture(color=1))
     await shop.show(2, "/a.jpg")
     await shop.fetch()
 

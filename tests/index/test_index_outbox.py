@@ -30,6 +30,7 @@ from forager.settings import Search, Settings
 from forager.tasks.alarms import withdraw
 from products.product_shop import Shop, lamp
 from search_corpus import Corpus
+from support.sql import execute
 
 PAGES = {f"/{n}": [(f"Page {n}", "needle")] for n in range(3)}
 
@@ -41,13 +42,8 @@ async def engine() -> AsyncIterator[Engine]:
         yield Engine(client)
 
 
-async def rows(database: Database, statement: Any) -> list[tuple[Any, ...]]:
-    async with database.connection() as connection:
-        return await (await connection.execute(statement)).fetchall()
-
-
 async def unsent(database: Database) -> list[tuple[Any, ...]]:
-    return await rows(database, "SELECT topic, ref_id, payload[1] FROM outbox ORDER BY id")
+    return await execute(database, "SELECT topic, ref_id, payload[1] FROM outbox ORDER BY id")
 
 
 async def listen(database: Database, *kinds: str) -> None:
@@ -117,7 +113,7 @@ async def test_later_changes_have_higher_numbers(database: Database, settings: S
     shop = await Shop(database, settings).open()
     await shop.visit("a", lamp("10"))
     await shop.visit("a", lamp("11"))
-    numbers = await rows(database, "SELECT id FROM outbox ORDER BY id")
+    numbers = await execute(database, "SELECT id FROM outbox ORDER BY id")
     assert len(numbers) == 2
     assert numbers[0] < numbers[1]
 
@@ -162,7 +158,7 @@ async def test_what_nobody_feeds_is_forgotten(database: Database) -> None:
     assert await forget_unfed_indexes(database) == 0
     assert len(await unsent(database)) == 3
     assert await forget_unfed_indexes(database, unfed_for=0) == 3
-    assert await rows(database, "SELECT FROM search_indexes") == []
+    assert await execute(database, "SELECT FROM search_indexes") == []
 
 
 async def test_of_two_who_begin_only_one_is_right(database: Database) -> None:

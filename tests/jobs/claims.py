@@ -6,6 +6,7 @@ from forager.db.database import Database
 from forager.db.ids import new_id
 from forager.jobs.job import Job, Lease, NewJob
 from forager.jobs.queue import Queue
+from support.sql import execute
 
 KINDS = ["selftest"]
 
@@ -21,8 +22,7 @@ async def claim_one(queue: Queue) -> tuple[Job, Lease]:
 
 
 async def make_due(database: Database) -> None:
-    async with database.connection() as connection:
-        await connection.execute("UPDATE crawl_jobs SET run_after = now()")
+    await execute(database, "UPDATE crawl_jobs SET run_after = now()")
 
 
 async def complete(database: Database, queue: Queue, lease: Lease) -> Job:

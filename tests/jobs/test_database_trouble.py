@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -14,9 +14,8 @@ import psycopg
 import pytest
 from workshop import Shop, at_work, open_shop, worker_process
 
-from forager.db import schema
 from forager.db.database import Connection, Database
-from forager.db.embedded import ServerUse, join_server
+from forager.db.embedded import ServerUse
 from forager.db.ids import new_id
 from forager.errors import DatabaseUnavailable, DiskFull, LeaseLost
 from forager.jobs.context import JobContext
@@ -29,15 +28,8 @@ from forager.jobs.store import moves
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from support.flaky_line import FlakyLine
+from support.sql import execute
 from support.waiting import LIMIT, eventually, gone
-
-
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUse]:
-    """A server that these tests may kill."""
-    with join_server(tmp_path_factory.mktemp("own")) as use:
-        schema.ensure_current(use.url)
-        yield use
 
 
 @pytest.fixture
@@ -123,8 +115,7 @@ async def test_a_handler_is_called_again_only_when_the_database_is_back(
 
     async def ask(context: JobContext) -> Completed:
         calls.append("called")
-        async with context.database.connection() as connection:
-            await connection.execute("SELECT 1")
+        await execute(context.database, "SELECT 1")
         return Completed()
 
     class CountingQueue(Queue):

@@ -13,6 +13,7 @@ from forager.errors import InvalidInput, LeaseLost, NotFound
 from forager.jobs.job import Job
 from forager.jobs.lifecycle import IllegalMove, Status
 from forager.jobs.queue import Queue
+from support.sql import execute
 
 
 async def history(queue: Queue, job: Job) -> list[str]:
@@ -151,10 +152,9 @@ async def test_pending_work_is_summed_by_state(queue: Queue, database: Database)
     jobs = await queue.enqueue_many([a_job(), a_job(), a_job()])
     await queue.pause(jobs[0].id)
     running, _ = await claim_one(queue)
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO crawl_states (job_id, total_pending) VALUES (%s, 41)", (running.id,)
-        )
+    await execute(
+        database, "INSERT INTO crawl_states (job_id, total_pending) VALUES (%s, 41)", running.id
+    )
     work = {row.status: (row.jobs, row.total_pending) for row in await queue.pending_work()}
     assert work == {
         Status.PENDING: (1, 0),

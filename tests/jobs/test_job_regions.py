@@ -20,6 +20,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from servers.site import Site, html
+from support.sql import execute
 
 LIMIT = 60.0
 
@@ -102,11 +103,11 @@ async def test_a_paused_and_a_failed_job_follow_too(
     done = await enqueued(queue, "https://c.example.com/")
     await queue.pause(paused.id)
     await queue.cancel(done.id)
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE crawl_jobs SET status = 'failed', completed_at = now() WHERE id = %s",
-            (failed.id,),
-        )
+    await execute(
+        database,
+        "UPDATE crawl_jobs SET status = 'failed', completed_at = now() WHERE id = %s",
+        failed.id,
+    )
     await domains.add("example.com", DomainChanges(region="eu"))
     regions = [await region_of(queue, job) for job in (paused, failed, done)]
     assert regions == ["eu", "eu", None]

@@ -20,6 +20,7 @@ from forager.jobs.supervisor import Supervisor
 from forager.jobs.workers import Registration
 from forager.settings import Settings
 from forager.settings.crawling import RenderMode
+from support.sql import execute
 
 WAITING = "waiting for a worker that renders (forager worker --render)"
 
@@ -90,8 +91,7 @@ async def test_a_renderer_of_another_region_does_not_count(
     database: Database, settings: Settings, queue: Queue
 ) -> None:
     await enqueued(queue, "https://app.example/", render="always")
-    async with database.connection() as connection:
-        await connection.execute("UPDATE crawl_jobs SET region = 'eu'")
+    await execute(database, "UPDATE crawl_jobs SET region = 'eu'")
     await register_renderer(database)
     assert (await check_renderers(database, settings)).level is Level.WARN
 
@@ -113,6 +113,5 @@ async def test_a_renderer_that_claims_nothing_does_not_count(
 ) -> None:
     job = await enqueued(queue, "https://app.example/", render="always")
     await register_renderer(database)
-    async with database.connection() as connection:
-        await connection.execute(f"UPDATE workers SET {change}")
+    await execute(database, f"UPDATE workers SET {change}")
     assert await claimed(queue, renders=False, only=job) == [job]

@@ -14,6 +14,7 @@ from forager.errors import InvalidInput, LeaseLost, NotAllowed
 from forager.jobs.job import Lease, NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
+from support.sql import execute, fetch_row
 
 
 async def test_claims_go_by_priority_then_age(queue: Queue) -> None:
@@ -132,12 +133,9 @@ async def test_retries_wait_longer_each_time(queue: Queue, database: Database) -
         await make_due(database)
         _, lease = await claim_one(queue)
         await queue.fail(lease, "boom")
-        async with database.connection() as connection:
-            cursor = await connection.execute(
-                "SELECT extract(epoch FROM run_after - now())::float8 FROM crawl_jobs"
-            )
-            row = await cursor.fetchone()
-        assert row is not None
+        row = await fetch_row(
+            database, "SELECT extract(epoch FROM run_after - now())::float8 FROM crawl_jobs"
+        )
         waits.append(row[0])
     # jitter is between half and all: the wait after the next one is longer in any case
     assert all(later > earlier for earlier, later in zip(waits, waits[2:], strict=False))
@@ -246,6 +244,5 @@ async def test_a_worker_of_another_schema_version_gets_nothing(
     queue: Queue, database: Database
 ) -> None:
     await queue.enqueue(a_job())
-    async with database.connection() as connection:
-        await connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    await execute(database, "UPDATE alembic_version SET version_num = '9999'")
     assert await queue.claim(new_id(), kinds=KINDS) == []

@@ -25,6 +25,7 @@ from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.jobs.watchdog import Watchdog
 from forager.settings import Settings
+from support.sql import execute
 from support.waiting import LIMIT, eventually
 
 FOLDER = Path(__file__).parent
@@ -51,9 +52,7 @@ class Shop:
         self.queue = Queue(database, settings)
 
     async def sql(self, statement: Any, *values: object) -> list[Any]:
-        async with self.database.connection() as connection:
-            cursor = await connection.execute(statement, values)
-            return await cursor.fetchall() if cursor.description else []
+        return await execute(self.database, statement, *values)
 
     async def enqueue(self, kind: str, *, max_retries: int = 3, **payload: object) -> UUID:
         job = NewJob(kind=kind, payload=payload, max_retries=max_retries)

@@ -12,6 +12,7 @@ from forager.jobs.workers import Registration
 from forager.metrics import gauges as module
 from forager.metrics.gauges import Gauges
 from forager.settings import Settings
+from support.sql import execute
 
 ADD_JOB = """
     INSERT INTO crawl_jobs (id, kind, payload, run_after)
@@ -22,11 +23,6 @@ ADD_JOB = """
 @pytest.fixture
 def gauges(database: Database, settings: Settings) -> Gauges:
     return Gauges(database, settings)
-
-
-async def execute(database: Database, statement: str, *values: object) -> None:
-    async with database.connection() as connection:
-        await connection.execute(statement, values)
 
 
 async def test_how_things_stand(gauges: Gauges, database: Database, settings: Settings) -> None:

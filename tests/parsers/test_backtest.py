@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from forager.db.database import Database
@@ -11,14 +9,11 @@ from forager.errors import InvalidInput, NotFound
 from forager.parsers.backtest import Example, backtest
 from forager.settings import Settings
 from forager.tasks.archived_page import archived_page, visited_page
-from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
+from parsers.archived_kiosk import Kiosk, item
 from products.rows import insert_domain
+from support.sql import execute
 
-
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 async def test_every_field_is_compared(database: Database, settings: Settings) -> None:
@@ -102,11 +97,11 @@ async def test_pages_that_left_the_archive_are_counted(
 ) -> None:
     shop = Kiosk(database, settings)
     await shop.archive([(1, item(1)), (2, item(2))])
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE crawl_tasks SET segment = replace(segment, '-0000', '-0009') WHERE id = %s",
-            (shop.task_ids[0],),
-        )
+    await execute(
+        database,
+        "UPDATE crawl_tasks SET segment = replace(segment, '-0000', '-0009') WHERE id = %s",
+        shop.task_ids[0],
+    )
     report = await backtest(database, settings, "kiosk", version="2", against="1")
     assert (report.pages, report.unreadable) == (1, 1)
 

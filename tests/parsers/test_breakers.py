@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -21,17 +21,13 @@ from forager.parsers.rollouts import Rollouts
 from forager.parsers.store.rollouts import select_bypassed
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, list_events
-from parsers.archived_kiosk import kiosk_parsers
 
 SETTINGS = Settings()
 MOST_BREAKS = SETTINGS.parser_bypass_after
 PAGE = Page("https://kiosk.example/item/1", "text/html", b"<h1>Tea</h1>")
 
 
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 class FakePool:

@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,12 @@ from forager.errors import InvalidInput, NotFound
 from forager.parsers.fixtures import check_fixture, find_fixtures, load_fixture
 from forager.parsers.page_cache import Page
 from forager.parsers.scaffold import write_parser
-from parsers.archived_kiosk import MODULE, item, kiosk_parsers
+from parsers.archived_kiosk import MODULE, item
 
 URL = "http://kiosk.example/item/7"
 
 
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 def save(folder: Path, expected: dict[str, Any], *, stem: str = "page", **more: Any) -> Path:

@@ -28,7 +28,7 @@ def test_a_port_is_part_of_the_host(pattern: str, url: str, fits: bool) -> None:
     assert UrlPattern.compile(pattern).matches(url) is fits
 
 
-def test_a_port_says_more_than_none() -> None:
+def test_a_pattern_with_a_port_is_more_specific() -> None:
     plain, ported = map(UrlPattern.compile, ("shop.example/*", "shop.example:8443/*"))
     assert ported.weight > plain.weight
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from forager.parsers.parser import FieldProblem
 from forager.parsers.reading import ReadingPool, tried_versions
 from forager.parsers.rollouts import roll_out
 from forager.settings import Settings
-from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
+from parsers.archived_kiosk import MODULE, Kiosk, item
 from tasks.working import Tasks, at_work
 
 URL = "http://kiosk.example/item/1"
@@ -34,10 +33,7 @@ class Narrow2(Narrow):
 """
 
 
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 def page(body: bytes) -> Page:

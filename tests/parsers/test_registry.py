@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,15 +23,9 @@ from forager.parsers.registry import (
     parse_product,
     registry,
 )
-from parsers.archived_kiosk import item, kiosk_parsers
+from parsers.archived_kiosk import item
 
 ITEM = "http://kiosk.example/item/7"
-
-
-@pytest.fixture
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
 
 
 def page_of(html: str, url: str = ITEM) -> ProductPage:

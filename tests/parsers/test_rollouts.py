@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,16 +19,14 @@ from forager.parsers.pattern import GENERIC_VERSION
 from forager.parsers.registry import installed_versions
 from forager.parsers.rollouts import Rollout, RolloutPlan, Rollouts, load_plan, roll_back, roll_out
 from forager.settings import Settings
-from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers, silent_server
+from parsers.archived_kiosk import MODULE, Kiosk, item, silent_server
+from support.sql import execute
 from tasks.working import Tasks, at_work
 
 SETTINGS = Settings()
 
 
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 def test_without_a_decision_nothing_is_named() -> None:
@@ -133,8 +130,7 @@ async def test_what_cannot_be_rolled_out(database: Database) -> None:
 async def test_a_version_that_is_gone_cannot_be_returned_to(database: Database) -> None:
     await roll_out(database, SETTINGS, "kiosk", "1")
     await roll_out(database, SETTINGS, "kiosk", "2")
-    async with database.connection() as connection:
-        await connection.execute("UPDATE parser_rollouts SET previous_version = '0.9'")
+    await execute(database, "UPDATE parser_rollouts SET previous_version = '0.9'")
     with pytest.raises(NotFound, match=r"no version 0\.9"):
         await roll_back(database, "kiosk")
 
@@ -155,14 +151,12 @@ async def test_the_first_version_of_a_worker_counts_until_a_user_decides(
     database: Database,
 ) -> None:
     """A newer version that is installed later is not rolled out by that."""
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO parser_rollouts (parser, active_version) VALUES ('kiosk', '2')"
-        )
+    await execute(
+        database, "INSERT INTO parser_rollouts (parser, active_version) VALUES ('kiosk', '2')"
+    )
     assert await kiosk_of(Rollouts(), database) == "2"
     # where the version that counts is not installed, the newest does its work
-    async with database.connection() as connection:
-        await connection.execute("UPDATE parser_rollouts SET active_version = '7'")
+    await execute(database, "UPDATE parser_rollouts SET active_version = '7'")
     plan = await Rollouts().current(database)
     assert "kiosk" not in plan.versions_for(1)[0]
     assert plan.active_version("kiosk") == "10"
@@ -173,10 +167,9 @@ async def test_an_overview_names_what_runs_and_what_is_missing(
 ) -> None:
     await roll_out(database, SETTINGS, "kiosk", "1")
     await roll_out(database, SETTINGS, "kiosk", "2", canary=0.1)
-    async with database.connection() as connection:
-        await connection.execute(
-            "INSERT INTO parser_rollouts (parser, active_version) VALUES ('gone', '4')"
-        )
+    await execute(
+        database, "INSERT INTO parser_rollouts (parser, active_version) VALUES ('gone', '4')"
+    )
     found = await overview(database, settings)
     states = {(each.name, each.version): each.state for each in found.parsers}
     assert states == {

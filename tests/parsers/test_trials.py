@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from forager.db.database import Database
@@ -13,16 +11,13 @@ from forager.parsers.rollouts import load_plan, roll_out
 from forager.parsers.trials import MOST_BREAKS, PER_PROCESS, Trials, suspend
 from forager.settings import Settings
 from forager.webhooks.events import EventKind, list_events
-from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
+from parsers.archived_kiosk import MODULE, Kiosk, item
 from tasks.working import Tasks, at_work
 
 PAGES = 12
 
 
-@pytest.fixture(autouse=True)
-def kiosk() -> Iterator[None]:
-    with kiosk_parsers():
-        yield
+pytestmark = pytest.mark.usefixtures("kiosk")
 
 
 @pytest.fixture

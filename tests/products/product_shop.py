@@ -13,6 +13,7 @@ from forager.extract.keys import url_hash
 from forager.extract.product.record import Availability, Evidence, Product
 from forager.products.writer import ReadPage, Written, write_pages
 from forager.settings import Settings
+from support.sql import fetch_row
 
 HOST = "shop.example"
 HISTORY = """
@@ -58,16 +59,16 @@ class Shop:
     _visits: int = 0
 
     async def open(self, currency: str | None = None) -> Shop:
-        async with self.database.connection() as connection:
-            cursor = await connection.execute(
-                """
+        row = await fetch_row(
+            self.database,
+            """
                 INSERT INTO domains (domain_name, base_url, currency) VALUES (%s, %s, %s)
                 RETURNING id
                 """,
-                (self.host, f"https://{self.host}/", currency),
-            )
-            row = await cursor.fetchone()
-        assert row is not None
+            self.host,
+            f"https://{self.host}/",
+            currency,
+        )
         self.domain_id = row[0]
         return self
 
@@ -95,16 +96,16 @@ class Shop:
     async def task(self, name: str) -> int:
         if name not in self._tasks:
             url = self.url(name)
-            async with self.database.connection() as connection:
-                cursor = await connection.execute(
-                    """
+            row = await fetch_row(
+                self.database,
+                """
                     INSERT INTO crawl_tasks (domain_id, url, url_hash) VALUES (%s, %s, %s)
                     RETURNING id
                     """,
-                    (self.domain_id, url, url_hash(url)),
-                )
-                row = await cursor.fetchone()
-            assert row is not None
+                self.domain_id,
+                url,
+                url_hash(url),
+            )
             self._tasks[name] = row[0]
         return self._tasks[name]
 

@@ -14,6 +14,7 @@ from forager.products.alerts import AlertKind, NewAlert, add_alert, delete_alert
 from forager.settings import Settings
 from products.product_shop import Shop, lamp
 from products.test_writer import Cancelled, write_and_cancel
+from support.sql import execute
 
 GONE = Availability.OUT_OF_STOCK
 
@@ -38,11 +39,11 @@ async def fired(shop: Shop, *visits: Product) -> list[str | None]:
 
 async def age(shop: Shop, days: int) -> None:
     """Move the whole history this many days back."""
-    async with shop.database.connection() as connection:
-        await connection.execute(
-            "UPDATE price_history SET recorded_at = recorded_at - make_interval(days => %s)",
-            (days,),
-        )
+    await execute(
+        shop.database,
+        "UPDATE price_history SET recorded_at = recorded_at - make_interval(days => %s)",
+        days,
+    )
 
 
 async def test_a_drop_is_measured_from_the_last_known_price(shop: Shop) -> None:

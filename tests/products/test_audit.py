@@ -22,7 +22,7 @@ from products.rows import add_product, insert_domain
 
 @pytest.fixture
 async def sound(database: Database) -> Database:
-    """A small catalogue that is as it should be."""
+    """A small catalog that is as it should be."""
     for number in range(3):
         await add_product(database, number)
     async with database.connection() as connection:
@@ -41,7 +41,7 @@ def names(audit: Audit) -> dict[str, int]:
     return {finding.check: finding.count for finding in audit.findings}
 
 
-async def test_a_sound_catalogue_has_no_findings(sound: Database, settings: Settings) -> None:
+async def test_a_sound_catalog_has_no_findings(sound: Database, settings: Settings) -> None:
     audit = await audit_catalog(sound, settings)
 
     assert audit.findings == []

@@ -27,7 +27,7 @@ from forager.products.export import (
 from forager.products.filters import Filters
 from forager.products.price_history import price_history
 from forager.products.service import product_stats, show_product
-from products.catalogue import CATALOGUE, product
+from products.catalog import CATALOG, product
 from products.product_shop import LAMP, Shop, lamp
 
 
@@ -87,8 +87,8 @@ async def test_history(shop: Shop) -> None:
 
 
 async def test_stats(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
-    await shop.visit("sofa", replace(CATALOGUE["sofa"], price=Decimal(9001)))
+    await shop.stock(CATALOG)
+    await shop.visit("sofa", replace(CATALOG["sofa"], price=Decimal(9001)))
     stats = await product_stats(shop.database)
     assert (stats.counts.products, stats.counts.priced, stats.counts.with_problems) == (5, 4, 1)
     assert stats.availability == [("in_stock", 4), ("out_of_stock", 1)]
@@ -109,7 +109,7 @@ async def exported(shop: Shop, format_: ExportFormat, **more: Any) -> bytes:
 @pytest.mark.parametrize("chunk", [2, 1000])
 async def test_files_are_read_back(shop: Shop, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "CHUNK", chunk)
-    for name, made in (CATALOGUE | {"odd": ODD}).items():
+    for name, made in (CATALOG | {"odd": ODD}).items():
         await shop.visit(name, made)
     odd = '=HYPERLINK("x"), "quoted" next line; ü'
     lines = (await exported(shop, ExportFormat.JSONL)).splitlines()
@@ -135,8 +135,8 @@ async def test_files_of_histories_and_of_nothing(
     monkeypatch.setattr(export, "SMALL_CHUNK", 1)
     for format_ in ExportFormat:
         assert isinstance(await exported(shop, format_), bytes)
-    await shop.stock(CATALOGUE)
-    await shop.visit("sofa", replace(CATALOGUE["sofa"], price=Decimal(450)))
+    await shop.stock(CATALOG)
+    await shop.visit("sofa", replace(CATALOG["sofa"], price=Decimal(450)))
     filters = Filters(brand="Pine")
     rows = [
         json.loads(line)

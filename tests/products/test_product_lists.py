@@ -16,7 +16,7 @@ from forager.errors import InvalidInput, NotFound
 from forager.products.filters import Filters, Order, Place, encode_place
 from forager.products.service import list_products
 from forager.settings import Settings
-from products.catalogue import CATALOGUE, names, product
+from products.catalog import CATALOG, names, product
 from products.product_shop import LAMP, Shop
 
 
@@ -72,17 +72,17 @@ async def test_a_domain_means_its_subdomains(database: Database, settings: Setti
 
 
 async def test_filters(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
+    await shop.stock(CATALOG)
     for filters, expected in FILTERED:
         assert set(await listed(shop, filters)) == expected, filters
 
 
 async def test_changed_since_and_problems(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
+    await shop.stock(CATALOG)
     [(moment,)] = await shop.rows("SELECT clock_timestamp()")
     assert await listed(shop, Filters(changed_since=moment)) == []
-    await shop.visit("sofa", replace(CATALOGUE["sofa"], price=Decimal(800)))
-    await shop.visit("chair", replace(CATALOGUE["chair"], price=Decimal(12000)))
+    await shop.visit("sofa", replace(CATALOG["sofa"], price=Decimal(800)))
+    await shop.visit("chair", replace(CATALOG["chair"], price=Decimal(12000)))
     assert await listed(shop, Filters(changed_since=moment)) == ["Sofa"]
     assert await listed(shop, Filters(has_problems=True)) == ["Chair"]
 
@@ -97,9 +97,9 @@ ORDERED = {
 
 
 async def test_orders(shop: Shop) -> None:
-    for name, made in CATALOGUE.items():
+    for name, made in CATALOG.items():
         await shop.visit(name, made)
-    await shop.visit("chair", replace(CATALOGUE["chair"], review_count=3))
+    await shop.visit("chair", replace(CATALOG["chair"], review_count=3))
     for order in Order:
         for limit in (1, 2, 5):
             assert await walked(shop, limit, order=order) == ORDERED[order]
@@ -134,7 +134,7 @@ async def test_other_orders_lose_nothing_either(shop: Shop, order: Order) -> Non
 
 
 async def test_a_list_says_what_is_wrong_with_its_question(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
+    await shop.stock(CATALOG)
     page = await list_products(shop.database, limit=2)
     assert page.next_cursor is not None
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -165,10 +165,10 @@ FORGED = (
 
 
 async def test_a_forged_cursor_does_no_harm(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
+    await shop.stock(CATALOG)
     for order, value in itertools.product(Order, FORGED):
         forged = encode_place(Place(value, 1), Filters(), order)
         with contextlib.suppress(InvalidInput):
             page = await list_products(shop.database, order=order, cursor=forged)
-            assert len(page.items) <= len(CATALOGUE)
-    assert len((await list_products(shop.database)).items) == len(CATALOGUE)
+            assert len(page.items) <= len(CATALOG)
+    assert len((await list_products(shop.database)).items) == len(CATALOG)

@@ -11,7 +11,7 @@ from forager.errors import InvalidInput
 from forager.products.filters import Filters
 from forager.products.search import search_products
 from forager.settings import Settings
-from products.catalogue import CATALOGUE, names, product
+from products.catalog import CATALOG, names, product
 from products.product_shop import Shop, lamp
 
 
@@ -40,7 +40,7 @@ async def test_search_ranks_names_over_descriptions(shop: Shop) -> None:
 
 
 async def test_search_by_numbers(shop: Shop) -> None:
-    await shop.stock(CATALOGUE | {"case": product("Case for C-1")})
+    await shop.stock(CATALOG | {"case": product("Case for C-1")})
     assert (await names_found(shop, "c-1"))[0] == "Chair"
     assert await names_found(shop, "4006381333931") == ["Sofa"]
     assert await names_found(shop, "0400 6381 333931") == ["Sofa"]
@@ -67,12 +67,12 @@ TYPED_QUERIES = (
 
 
 async def test_nothing_that_is_typed_is_an_error(shop: Shop) -> None:
-    await shop.stock(CATALOGUE)
+    await shop.stock(CATALOG)
     for words in TYPED_QUERIES:
         assert await names_found(shop, words) == []
 
 
-async def test_search_goes_on_where_it_ended(shop: Shop) -> None:
+async def test_search_continues_after_a_cursor(shop: Shop) -> None:
     await shop.stock({f"p{number}": product(f"Lamp number {number}") for number in range(23)})
     found: list[str] = []
     cursor = None

@@ -64,7 +64,7 @@ async def test_a_visit_without_changes_moves_last_seen_alone(shop: Shop) -> None
     assert len(await shop.rows(HISTORY)) == len(await shop.rows(EVENTS)) == 1
 
 
-async def test_a_changed_price_is_told_everywhere(shop: Shop) -> None:
+async def test_a_changed_price_is_written_to_all_tables(shop: Shop) -> None:
     await shop.visit("lamp", lamp("49.90"))
     before = await shop.row(MOMENTS)
     written = await shop.visit("lamp", lamp("39.92"))
@@ -182,7 +182,7 @@ async def test_a_canary_writes_an_extraction_alone(shop: Shop) -> None:
     assert len(await shop.rows("SELECT id FROM products")) == 1
 
 
-async def test_the_last_of_a_url_counts(shop: Shop) -> None:
+async def test_the_last_reading_of_a_url_in_a_batch_counts(shop: Shop) -> None:
     pages = [await shop.page("lamp", lamp(price)) for price in ("10", "20", "30")]
     written = await shop.write(*pages, await shop.page("other", lamp()))
     assert [w.is_new for w in written] == [False, False, True, True]

@@ -32,7 +32,7 @@ def page_with(price: str, *, shown: str = "") -> Product:
 
 
 @pytest.mark.parametrize("price", ["10000000000", "99999999999.99", "1e20", "1" * 25])
-async def test_an_amount_that_no_column_holds_is_kept_and_marked(shop: Shop, price: str) -> None:
+async def test_an_amount_that_exceeds_its_column_is_kept_and_marked(shop: Shop, price: str) -> None:
     await shop.visit("lamp", page_with("49.90"))
     written = await shop.visit("lamp", page_with(price))
     assert (written.outcome, written.price_changed) == ("suspect", False)

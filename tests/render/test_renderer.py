@@ -20,6 +20,7 @@ from forager.render.resources import ResourceLoader
 from render.conftest import AGENT, LIMITS, Rendering, allow
 from render.pages import WORDS, requests_to, shown
 from servers.site import Site
+from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -139,8 +140,7 @@ async def test_a_page_next_to_one_that_kills_the_browser_is_rendered(rendering: 
 async def test_a_killed_browser_is_replaced(rendering: Rendering, which: str) -> None:
     before = rendering.site.hanging
     under_way = asyncio.create_task(rendering.page("/hangs"))
-    while rendering.site.hanging == before:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: rendering.site.hanging != before)
     current = rendering.renderer._current
     assert current is not None
     below = psutil.Process(current.pid).children(recursive=True)

@@ -21,7 +21,7 @@ SHORT_LIMITS = BucketLimits(connect=5.0, request=5.0, retry=1.0)
 
 
 def new_bucket(minio: MinIO, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of an archive in a bucket of its own, which the environment gives access to."""
+    """The URL of an archive in a new bucket; the environment has its credentials."""
     for name, value in minio.variables().items():
         monkeypatch.setenv(name, value)
     name = f"test-{uuid4().hex[:16]}"

@@ -1,4 +1,4 @@
-"""A search engine with indexes of its own for one test."""
+"""A search engine with separate indexes for one test."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PIECE = 4096
 class Relay:
     """Passes bytes on to a port on loopback.
 
-    `pause`: before each piece of an answer. `lost`: so many answers are cut off instead of passed
+    `pause`: before each piece of an answer. `lost`: how many answers are cut off instead of passed
     on, after the server has given them. `silent`: nothing is passed on at all.
     """
 

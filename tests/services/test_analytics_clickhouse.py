@@ -50,7 +50,7 @@ def settings(settings: Settings, clickhouse: ClickHouseServer, name: str) -> Set
 
 @pytest.fixture
 async def rows(database: Database) -> int:
-    """So many prices, in several files, and pages of site crawls."""
+    """Write prices in several files, and pages of site crawls."""
     await add_prices(database, await aged_product(database, 1), 100)
     await settle(database, await add_job(database), 1, 10)
     return 100
@@ -121,7 +121,7 @@ async def test_killed_between_the_rows_and_their_record(
     assert counts(clickhouse, name)["products"] == 1
 
 
-async def test_a_killed_process_is_gone_on_with(
+async def test_a_killed_sync_is_continued(
     database: Database,
     database_url: str,
     settings: Settings,

@@ -15,6 +15,7 @@ from forager.analytics.sync import sync
 from forager.db.database import Database
 from forager.settings import Settings
 from services.servers.clickhouse import ClickHouseServer
+from support.sql import execute
 
 SHOP = """
     INSERT INTO domains (domain_name, base_url) VALUES ('shop.example', 'https://shop.example');
@@ -120,12 +121,12 @@ async def test_pages_of_site_crawls_cost_as_well(database: Database, settings: S
     job = await add_job(database)
     await settle(database, job, 1, 10)
     await settle(database, await add_job(database, proxy="pool"), 1, 2)
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE crawl_visited SET outcome = 'failed'"
-            " WHERE job_id = %s AND url = 'https://docs.example/2'",
-            (job,),
-        )
+    await execute(
+        database,
+        "UPDATE crawl_visited SET outcome = 'failed'"
+        " WHERE job_id = %s AND url = 'https://docs.example/2'",
+        job,
+    )
     await sync(database, settings)
     found = await answer(settings, "crawl-cost")
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
@@ -175,10 +176,9 @@ async def test_a_cut_answer_says_so(settings: Settings) -> None:
 async def test_the_newest_version_of_a_product_counts(
     folder: Path, database: Database, settings: Settings
 ) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE products SET brand = 'New', updated_at = now() - interval '1 hour'"
-        )
+    await execute(
+        database, "UPDATE products SET brand = 'New', updated_at = now() - interval '1 hour'"
+    )
     await sync(database, settings)
     assert by_first(await answer(settings, "price-changes")).keys() == {"New"}
 

@@ -16,6 +16,7 @@ from forager.fetch.proxies.record import ProxySpec, parse_cost
 from forager.fetch.proxies.service import Proxies, ProxyChanges
 from forager.secrets import Vault
 from forager.settings import Settings
+from support.sql import execute
 
 Rows = dict[tuple[str, str], dict[str, Any]]
 
@@ -44,8 +45,7 @@ async def prices(database: Database, settings: Settings) -> dict[str, int]:
         if cost:
             await proxies.set(added.id, ProxyChanges(cost=parse_cost(cost)))
         ids[cost] = added.id
-    async with database.connection() as connection:
-        await connection.execute("UPDATE proxies SET created_at = now() - interval '1 year'")
+    await execute(database, "UPDATE proxies SET created_at = now() - interval '1 year'")
     return ids
 
 

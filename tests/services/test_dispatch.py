@@ -32,12 +32,6 @@ NORMAL = Route("crawl", Band.NORMAL)
 
 
 @pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
-
-
-@pytest.fixture
 def wire(rabbitmq: RabbitMQ) -> Iterator[Wire]:
     with wired(rabbitmq) as wire:
         wire.clean()
@@ -50,7 +44,7 @@ def tasks(database: Database, settings: Settings, rabbitmq: RabbitMQ, wire: Wire
 
 
 async def done(tasks: Tasks, number: int) -> None:
-    """When so many tasks are completed."""
+    """Wait until this number of tasks is completed."""
 
     async def all_are() -> bool:
         rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status = 'completed'")

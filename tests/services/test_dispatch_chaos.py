@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from chaos.promises import broken_refs
-from chaos.store.looks import select_archive_refs
+from chaos.store.checks import select_archive_refs
 from forager.archive.storage import open_storage
 from forager.db.database import Database
 from forager.products.indexing import INDEXED_PRODUCTS

@@ -1,4 +1,4 @@
-"""A broker that is away, full, or killed: nothing is lost, little is said, and work goes on."""
+"""A broker that is unavailable, full or killed: nothing is lost, and work continues."""
 
 from __future__ import annotations
 
@@ -31,12 +31,6 @@ from tasks.working import Tasks
 
 NORMAL = Route("crawl", Band.NORMAL)
 BAD = Route("crawl", Band.NORMAL, "bad")
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ from services.search_index import (
     sections_in,
 )
 from services.servers.opensearch import OpenSearch
+from support.sql import execute
 
 
 def headings(page: SearchPage) -> list[str]:
@@ -60,8 +61,7 @@ async def test_sections_are_sent_and_deleted_sections_are_removed(
     await index.feed()
     assert await index.unsent() == 0
     assert await index.entries() == 16
-    async with index.database.connection() as connection:
-        await connection.execute("UPDATE sources SET keep_generations = 1")
+    await execute(index.database, "UPDATE sources SET keep_generations = 1")
     await DocumentCleanup(index.database, reader_grace=0).run_once()
     await index.feed()
     await index.client.refresh(f"{index.prefix}-sections")
@@ -168,7 +168,7 @@ async def test_an_old_message_cannot_overwrite(
         assert (await send(index.client, name, [stale], payload_of([stale]))).counts == {"known": 1}
 
 
-async def test_an_entry_that_is_refused_is_found_all_the_same(
+async def test_an_entry_that_the_engine_rejects_is_still_found(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await corpus.publish("a.example", pages(0, 2, sections=1))
@@ -200,7 +200,7 @@ async def test_publishing_and_rolling_back_are_seen_at_once(
     assert headings(await look(index, "needle")) == ["same", "second"]
 
 
-async def test_more_is_asked_for_until_enough_can_be_seen(
+async def test_further_hits_are_requested_until_enough_are_visible(
     index: Searched, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for round_ in range(4):
@@ -249,7 +249,7 @@ async def test_a_search_continues_after_the_engine_has_gone(
     await dead._client.__aexit__()
 
 
-async def test_the_password_is_said_nowhere(
+async def test_the_password_appears_nowhere(
     index: Searched, corpus: Corpus, opensearch: OpenSearch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     await corpus.publish("a.example", pages(0, 1))
@@ -316,8 +316,7 @@ async def test_the_doctor_says_what_the_index_needs(
     found = await check_search(empty.database, settings)
     assert found.finding == "the indexes are complete; 1 changes wait to be indexed"
     assert found.level is Level.OK
-    async with empty.database.connection() as connection:
-        await connection.execute("UPDATE outbox SET created_at = now() - interval '1 day'")
+    await execute(empty.database, "UPDATE outbox SET created_at = now() - interval '1 day'")
     found = await check_search(empty.database, settings)
     assert found.level is Level.WARN
     away = settings.model_copy(update={"opensearch_url": SecretStr("http://u:p@127.0.0.1:1")})

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing, contextmanager
 from pathlib import Path
-from typing import Any, LiteralString
 from uuid import UUID
 
 import psutil
@@ -28,6 +27,7 @@ from forager.jobs.queue import Queue
 from forager.settings import Settings
 from servers.site import Site, html
 from services.servers.pgbouncer import PgBouncer
+from support.sql import execute
 from support.waiting import eventually
 
 LIMIT = 120.0
@@ -178,12 +178,12 @@ async def test_a_killed_worker_is_recovered_and_the_crawl_completes(
             assert names >= {"forager worker", f"forager runner {job_id}"}
             kill_tree(first)
             # a dead runner's share of the host ends by itself, but that takes ten seconds
-            await sql(pooled, "DELETE FROM domain_permits")
+            await execute(pooled, "DELETE FROM domain_permits")
             workers.enter_context(worker_process())
             await finished(queue, job_id)
     job = await queue.get(job_id)
     assert job.status is Status.COMPLETED, job
-    assert await sql(
+    assert await execute(
         pooled,
         "SELECT outcome, count(*) FROM crawl_visited WHERE job_id = %s GROUP BY 1",
         job_id,
@@ -200,12 +200,12 @@ async def test_tasks_go_through_the_pool_too(
     configure(pooled_settings, monkeypatch)
 
     async def registered() -> bool:
-        return bool(await sql(pooled, "SELECT 1 FROM workers WHERE role = 'tasks'"))
+        return bool(await execute(pooled, "SELECT 1 FROM workers WHERE role = 'tasks'"))
 
     async with asyncio.timeout(LIMIT):
         with worker_process("--no-jobs"):
             await eventually(registered)
-            (worker_id,) = (await sql(pooled, "SELECT id FROM workers WHERE role = 'tasks'"))[0]
+            (worker_id,) = (await execute(pooled, "SELECT id FROM workers WHERE role = 'tasks'"))[0]
             names = {client["application_name"] for client in pgbouncer.show("CLIENTS")}
             assert f"forager tasks {worker_id}" in names
 
@@ -248,9 +248,3 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
 async def finished(queue: Queue, job_id: UUID) -> None:
     while (await queue.get(job_id)).completed_at is None:
         await asyncio.sleep(0.1)
-
-
-async def sql(database: Database, statement: LiteralString, *values: object) -> list[Any]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(statement, values)
-        return await cursor.fetchall() if cursor.description else []

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from archived_job import Settled, rows_of, select_refs, start_job
+from archived_job import Settled, select_refs, start_job
 from crawl.crawling import Crawled, Crawls
 from forager.archive.audit import Finding, audit
 from forager.archive.deletion import clean_up_archive
@@ -28,6 +28,7 @@ from forager.settings import Settings
 from servers.site import Page, Site, html
 from services.buckets import SHORT_LIMITS, archived_bodies, new_bucket
 from services.servers.minio import MinIO
+from support.sql import execute
 
 LIMIT = 64_000_000
 PAGES = 60
@@ -57,7 +58,7 @@ def page(number: int, size: int) -> Settled:
 async def finished_job(
     database: Database, storage: Storage, queue: Queue, commits: int, size: int = 1000
 ) -> None:
-    """Each commit in a segment of its own."""
+    """Each commit writes a separate segment."""
     job = await start_job(database, storage, queue)
     for number in range(commits):
         await job.settle([page(number, size)])
@@ -66,7 +67,7 @@ async def finished_job(
 
 
 async def let_time_pass(database: Database) -> None:
-    await rows_of(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
+    await execute(database, "UPDATE archive_segments SET keep_until = now() RETURNING name")
 
 
 async def troubles(database: Database, storage: Storage) -> list[Finding]:
@@ -168,7 +169,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def crawl_to_its_end(crawls: Crawls, site: Site) -> Crawled:
-    """A crawl that is put off goes on at once."""
+    """A released crawl continues immediately."""
     job_id = await crawls.ask(f"{site.url}/0", max_pages=PAGES)
     while True:
         crawled = await crawls.go_on(job_id)

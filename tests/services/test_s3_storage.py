@@ -131,7 +131,7 @@ async def test_a_slow_store_is_waited_for(
         assert await open_bucket(url).read(ref) == data
 
 
-async def test_a_silent_store_is_given_up_in_words(
+async def test_a_silent_store_is_given_up_with_an_explanation(
     url: str, minio: MinIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Relay(minio.port, silent=True) as relay:

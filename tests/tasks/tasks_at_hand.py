@@ -52,16 +52,3 @@ async def statuses(database: Database) -> dict[int, str]:
 
 async def in_state(database: Database, status: str) -> list[int]:
     return [task for task, found in (await statuses(database)).items() if found == status]
-
-
-async def value(database: Database, query: str, *arguments: Any) -> Any:
-    """The first column of the first row."""
-    async with database.connection() as connection:
-        cursor = await connection.execute(query, arguments)
-        row = await cursor.fetchone()
-    return None if row is None else row[0]
-
-
-async def execute(database: Database, query: str, *arguments: Any) -> None:
-    async with database.connection() as connection:
-        await connection.execute(query, arguments)

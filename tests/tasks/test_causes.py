@@ -24,7 +24,7 @@ def test_every_kind_has_a_type() -> None:
         ("took 1,234.5 s of 20", "took <n> s of <n>"),
     ],
 )
-def test_a_key_says_what_happened_and_not_to_whom(message: str, key: str) -> None:
+def test_the_key_of_a_cause_names_the_error_and_not_the_url(message: str, key: str) -> None:
     assert message_key(message) == key
 
 
@@ -34,7 +34,7 @@ def test_what_to_do_follows_from_the_class() -> None:
     assert cause_of(SlowDown("slowly", retry_after=7.0)).retry_after == 7.0
 
 
-def test_our_own_faults_come_with_their_trace_and_in_storable_words() -> None:
+def test_internal_errors_are_stored_with_their_traceback() -> None:
     try:
         raise KeyError("lone \ud800 and \0")
     except KeyError as error:

@@ -9,7 +9,8 @@ from forager.db.ids import new_id
 from forager.images.store.images import select_pages_are_due
 from forager.jobs.workers import Registration
 from forager.tasks.store.claims import claim_queued
-from tasks.tasks_at_hand import execute, make_domain, make_task
+from support.sql import execute
+from tasks.tasks_at_hand import make_domain, make_task
 
 
 async def queued(database: Database, name: str, count: int, **columns: object) -> int:

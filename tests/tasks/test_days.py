@@ -12,16 +12,15 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from forager.db import schema
 from forager.db.database import Database
-from forager.db.embedded import ServerUse, join_server
+from forager.db.embedded import ServerUse
 from forager.errors import DatabaseUnavailable
 from forager.secrets import Vault
 from forager.settings import Settings
@@ -47,14 +46,6 @@ TIMES = {
     "extractions": ("created_at",),
     "catalog_events": ("occurred_at",),
 }
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[ServerUse]:
-    """A PostgreSQL that may be killed."""
-    with join_server(tmp_path / "server") as use:
-        schema.ensure_current(use.url)
-        yield use
 
 
 @pytest.fixture

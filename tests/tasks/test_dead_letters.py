@@ -30,6 +30,7 @@ from support.databases import (
     drop_database,
     with_database,
 )
+from support.sql import execute
 from tasks.working import Tasks, at_work
 
 ALL = LetterFilter()
@@ -110,7 +111,7 @@ async def test_errors_in_groups_and_one_by_one(tasks: Tasks, shop: Shop, failed:
         await list_errors(tasks.database, ErrorFilter(domain="other.example"))
 
 
-async def test_what_cannot_be_asked(tasks: Tasks) -> None:
+async def test_invalid_selections_are_rejected(tasks: Tasks) -> None:
     with pytest.raises(InvalidInput, match="no type of error"):
         ErrorFilter(error_type="weather")
     with pytest.raises(InvalidInput, match="no kind of error"):
@@ -144,9 +145,10 @@ async def test_a_dropped_letter_leaves_its_task_failed(tasks: Tasks, failed: lis
     assert await count_letters(tasks.database, ALL) == 2
 
 
-async def test_only_letters_of_what_is_named_are_dropped(tasks: Tasks, failed: list[int]) -> None:
-    async with tasks.database.connection() as connection:
-        await connection.execute("UPDATE domains SET domain_name = 'shop.co.uk'")
+async def test_only_dead_letters_of_the_selection_are_dropped(
+    tasks: Tasks, failed: list[int]
+) -> None:
+    await execute(tasks.database, "UPDATE domains SET domain_name = 'shop.co.uk'")
     covered = LetterFilter(domain="www.shop.co.uk")
     assert await count_letters(tasks.database, covered) == len(failed)
     for resolve, domain in (

@@ -99,7 +99,7 @@ async def test_a_host_that_sends_retry_after_is_left_alone(tasks: Tasks, shop: S
     assert rows == [(True,)]
 
 
-async def test_a_page_that_says_nothing_is_fetched_again_and_then_given_up(
+async def test_a_page_without_product_data_is_retried_and_then_given_up(
     tasks: Tasks, shop: Shop
 ) -> None:
     shop.add("a")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import psutil
 import psycopg
 import pytest
 
-from forager.db import schema
 from forager.db.database import Database
-from forager.db.embedded import ServerUse, join_server
+from forager.db.embedded import ServerUse
 from forager.settings import Settings
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import TaskSupervisor, WorkerProcess
@@ -274,14 +272,6 @@ async def test_killed_again_and_again(tasks: Tasks, shop: Shop) -> None:
 async def asked(shop: Shop, tasks: Tasks, target: int) -> bool:
     rows = await tasks.sql("SELECT count(*) FROM crawl_tasks WHERE status <> 'completed'")
     return len(shop.site.log) >= target or rows[0][0] == 0
-
-
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerUse]:
-    """A server that a test may kill."""
-    with join_server(tmp_path_factory.mktemp("own")) as use:
-        schema.ensure_current(use.url)
-        yield use
 
 
 async def test_a_database_that_is_killed_costs_nothing(

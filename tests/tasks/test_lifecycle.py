@@ -10,6 +10,7 @@ import pytest
 import forager
 from forager.db.database import Database
 from forager.tasks.lifecycle import MOVES, QUEUE, WITHDRAW, TaskMove, TaskStatus
+from support.sql import fetch_row
 
 S = TaskStatus
 # the seven states of the design, and the states that may follow each of them
@@ -48,15 +49,13 @@ def test_sql_of_moves() -> None:
 
 
 async def test_the_table_knows_the_same_states(database: Database) -> None:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            """
+    row = await fetch_row(
+        database,
+        """
             SELECT pg_get_constraintdef(oid) FROM pg_constraint
              WHERE conname = 'crawl_tasks_status_check'
-            """
-        )
-        row = await cursor.fetchone()
-    assert row is not None
+            """,
+    )
     assert set(re.findall(r"'(\w+)'", row[0])) == {status.value for status in TaskStatus}
 
 

@@ -28,6 +28,7 @@ from forager.tasks.store.scheduling import count_proxies
 from products.rows import add_product
 from servers.proxies import Socks5Proxy
 from servers.shop import Item, Shop
+from support.sql import execute
 from tasks.working import Tasks, at_work
 
 
@@ -200,13 +201,13 @@ async def test_proxies_that_no_worker_can_go_through_do_not_count(tasks: Tasks) 
 
 async def test_images_of_a_tied_domain_are_for_its_region(database: Database) -> None:
     products = [await add_product(database, n, domain=f"{n}.shop.example") for n in (1, 2)]
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO images (product_id, image_url, url_hash, position)
             SELECT id, 'https://images.example/a.gif', '\\x01', 0 FROM products
-            """
-        )
+            """,
+    )
     assert len(products) == 2
     await Domains(database).set("1.shop.example", DomainChanges(region="eu"))
 
@@ -228,16 +229,18 @@ async def test_images_of_others_are_passed_over_step_by_step(
     await Domains(database).set("1.shop.example", DomainChanges(region="eu"))
 
     async def add(product: int, first: int, last: int) -> None:
-        async with database.connection() as connection:
-            await connection.execute(
-                """
+        await execute(
+            database,
+            """
                 INSERT INTO images (product_id, image_url, url_hash, position, next_attempt_at)
                 SELECT %s, 'https://images.example/' || n, int4send(n), n,
                        now() - interval '1 hour' + n * interval '1 second'
                   FROM generate_series(%s::int, %s::int) AS n
                 """,
-                (product, first, last),
-            )
+            product,
+            first,
+            last,
+        )
 
     due = DueImages(settings, lease=600.0, step=10)
 

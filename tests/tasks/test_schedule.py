@@ -12,7 +12,8 @@ from forager.errors import InvalidInput
 from forager.settings import Settings
 from forager.tasks.schedule import Completion, complete_tasks, next_interval
 from forager.tasks.task import TaskSchedule, parse_every
-from tasks.tasks_at_hand import make_domain, make_task, value
+from support.sql import fetch_value
+from tasks.tasks_at_hand import make_domain, make_task
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -125,7 +126,7 @@ async def test_completed_tasks_come_again(database: Database, settings: Settings
     async with database.transaction() as connection:
         await complete_tasks(connection, done, settings=settings)
     for task, expected in ((own, HOUR), (domains, 6 * HOUR), (changed, DAY / 2)):
-        found = await value(
+        found = await fetch_value(
             database,
             """
             SELECT next_crawl_at - completed_at FROM crawl_tasks
@@ -135,6 +136,9 @@ async def test_completed_tasks_come_again(database: Database, settings: Settings
         )
         assert found == expected
     query = "SELECT adapted_frequency FROM crawl_tasks WHERE id = %s"
-    assert await value(database, query, changed) == DAY / 2
-    assert await value(database, query, own) is None
-    assert await value(database, "SELECT status FROM crawl_tasks WHERE id = %s", other) == "parsing"
+    assert await fetch_value(database, query, changed) == DAY / 2
+    assert await fetch_value(database, query, own) is None
+    assert (
+        await fetch_value(database, "SELECT status FROM crawl_tasks WHERE id = %s", other)
+        == "parsing"
+    )

@@ -18,8 +18,9 @@ from forager.settings import Settings
 from forager.tasks.allowance import DomainLoad, Pace, allowance
 from forager.tasks.scheduler import Scheduler
 from forager.tasks.task import CHANNEL
+from support.sql import execute, fetch_value
 from support.waiting import eventually
-from tasks.tasks_at_hand import execute, in_state, make_domain, make_task, statuses, value
+from tasks.tasks_at_hand import in_state, make_domain, make_task, statuses
 
 PACE = Pace(window=3.0, proxies=4, task_proxies=False)
 
@@ -95,8 +96,8 @@ async def test_completed_tasks_wake_when_their_time_has_come(
     assert (tick.led, tick.woken, tick.queued) == (True, 1, 1)
     assert await statuses(database) == {due: "queued", later: "completed"}
     row = "retry_count = 0 AND next_crawl_at IS NULL AND scheduled_at < now() - interval '59 s'"
-    assert await value(database, f"SELECT {row} FROM crawl_tasks WHERE id = %s", due)
-    assert await value(database, "SELECT ticked_at IS NOT NULL FROM task_control")
+    assert await fetch_value(database, f"SELECT {row} FROM crawl_tasks WHERE id = %s", due)
+    assert await fetch_value(database, "SELECT ticked_at IS NOT NULL FROM task_control")
     assert (await scheduler.run_once()).queued == 0
 
 

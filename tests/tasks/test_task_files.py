@@ -53,7 +53,7 @@ def test_a_url_is_never_glued_together_from_what_a_tab_divides() -> None:
     assert bad(b'{"url": "https://a.example/1\\n2"}') != []
 
 
-def test_what_is_left_out_is_not_given() -> None:
+def test_omitted_values_are_not_set() -> None:
     assert good(b"url,priority\nhttps://a.example/1,\nhttps://a.example/2,3\n") == [
         ("https://a.example/1", Terms()),
         ("https://a.example/2", Terms(3)),

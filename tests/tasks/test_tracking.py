@@ -16,9 +16,10 @@ from forager.tasks.imports import read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import FoundProduct, Tracked, track_found
 from forager.tasks.tracking_request import BadLine, Terms
+from support.sql import execute, fetch_value
 from support.waiting import lock_waited_for
 from tasks.request_files import HOUR, bad, good
-from tasks.tasks_at_hand import execute, make_domain, value
+from tasks.tasks_at_hand import make_domain
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def tasks(database: Database, settings: Settings) -> Tasks:
 
 
 async def row(database: Database, column: str, url: str) -> object:
-    return await value(database, f"SELECT {column} FROM crawl_tasks WHERE url = %s", url)
+    return await fetch_value(database, f"SELECT {column} FROM crawl_tasks WHERE url = %s", url)
 
 
 async def test_new_urls_become_tasks_under_their_one_spelling(
@@ -43,7 +44,7 @@ async def test_new_urls_become_tasks_under_their_one_spelling(
     assert await row(database, "priority", "https://b.example/") == 2
     assert await row(database, "status", "https://b.example/") == "pending"
     assert await row(database, "scheduled_at <= now()", "https://b.example/")
-    assert await value(database, "SELECT count(*) FROM domains") == 2
+    assert await fetch_value(database, "SELECT count(*) FROM domains") == 2
 
 
 async def test_a_higher_priority_is_stored_as_a_lower_number(
@@ -80,8 +81,8 @@ async def test_a_url_that_is_named_twice_keeps_what_either_says(
         read_requests(io.BytesIO(content), "twice.csv"), terms=Terms(priority=7)
     )
     assert (tracked.added, tracked.known) == (1, 2)
-    assert await value(database, "SELECT priority FROM crawl_tasks") == 2
-    assert await value(database, "SELECT crawl_frequency FROM crawl_tasks") == 6 * HOUR
+    assert await fetch_value(database, "SELECT priority FROM crawl_tasks") == 2
+    assert await fetch_value(database, "SELECT crawl_frequency FROM crawl_tasks") == 6 * HOUR
 
 
 async def test_a_new_interval_counts_from_the_last_visit(database: Database, tasks: Tasks) -> None:
@@ -110,7 +111,7 @@ async def test_the_nearest_domain_covers_a_host(database: Database, tasks: Tasks
             "https://a.eu.shop.example/4",
         ]
     )
-    assert await value(database, "SELECT array_agg(domain_name ORDER BY 1) FROM domains") == [
+    assert await fetch_value(database, "SELECT array_agg(domain_name ORDER BY 1) FROM domains") == [
         "eu.shop.example",
         "shop.example",
     ]
@@ -120,15 +121,15 @@ async def test_the_nearest_domain_covers_a_host(database: Database, tasks: Tasks
     )
 
 
-async def test_private_hosts_need_a_word(database: Database, tasks: Tasks) -> None:
+async def test_private_hosts_must_be_allowed_explicitly(database: Database, tasks: Tasks) -> None:
     private = ["http://localhost:8000/a", "http://10.1.2.3/", "http://[::1]/", "http://x.internal/"]
     refused = await tasks.track([*private, "https://shop.example/"])
     assert (refused.added, refused.bad) == (1, 4)
     assert all("--allow-private" in str(one.reason) for one in refused.first_bad)
-    assert await value(database, "SELECT count(*) FROM domains") == 1
+    assert await fetch_value(database, "SELECT count(*) FROM domains") == 1
     allowed = await tasks.track(private, allow_private=True)
     assert allowed.added == 4
-    assert await value(database, "SELECT count(*) FROM domains WHERE allow_private") == 4
+    assert await fetch_value(database, "SELECT count(*) FROM domains WHERE allow_private") == 4
     # a host that was allowed stays so
     assert (await tasks.track(["http://localhost:8000/b"])).added == 1
     metadata = await tasks.track(["http://169.254.169.254/"], allow_private=True)
@@ -154,7 +155,7 @@ async def test_private_hosts_are_allowed_in_the_order_of_their_rows(database: Da
         # a transaction that waits for the first row holds no later one
         await execute(database, "SELECT FROM domains WHERE id = %s FOR UPDATE NOWAIT", second)
     await allowing
-    assert await value(database, "SELECT count(*) FROM domains WHERE allow_private") == 2
+    assert await fetch_value(database, "SELECT count(*) FROM domains WHERE allow_private") == 2
 
 
 async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> None:
@@ -169,9 +170,9 @@ async def test_a_file_keeps_what_is_good(database: Database, tasks: Tasks) -> No
     assert (tracked.added, tracked.known, tracked.bad) == (11_998, 0, 2)
     assert [one.line for one in tracked.first_bad] == [501, 11_001]
     assert seen == tracked.first_bad
-    assert await value(database, "SELECT count(*) FROM crawl_tasks") == 11_998
+    assert await fetch_value(database, "SELECT count(*) FROM crawl_tasks") == 11_998
     # one time for all, so that popularity decides between them
-    assert await value(database, "SELECT count(DISTINCT scheduled_at) FROM crawl_tasks") == 1
+    assert await fetch_value(database, "SELECT count(DISTINCT scheduled_at) FROM crawl_tasks") == 1
 
 
 async def test_pages_that_a_crawl_found(database: Database, tasks: Tasks) -> None:
@@ -212,10 +213,10 @@ async def test_a_visit_is_scheduled_for_a_time_with_its_own_retries(
     )
     await tasks.track([url], at=terms.at, max_retries=terms.max_retries)
     row = "scheduled_at = '2030-01-02 03:04+00' AND max_retries = 7"
-    assert await value(database, f"SELECT {row} FROM crawl_tasks")
+    assert await fetch_value(database, f"SELECT {row} FROM crawl_tasks")
     # tracked again: only what is given changes
     assert terms.at is not None
     await tasks.track([url], at=terms.at + HOUR)
     row = "scheduled_at = '2030-01-02 04:04+00' AND max_retries = 7"
-    assert await value(database, f"SELECT {row} FROM crawl_tasks")
+    assert await fetch_value(database, f"SELECT {row} FROM crawl_tasks")
     assert bad(b'{"url": "https://a.example/1", "at": "soon"}') == [(1, "'soon' is not a time")]

@@ -17,7 +17,7 @@ from forager.tasks.imports import read_requests
 from forager.tasks.service import Tasks
 from forager.tasks.tracking import CHUNK
 from forager.tasks.tracking_request import Terms
-from tasks.tasks_at_hand import value
+from support.sql import fetch_value
 
 FORAGER = Path(sys.executable).with_name("forager")
 
@@ -97,7 +97,7 @@ async def test_an_interrupt_ends_an_import_from_standard_input(
                 b"https://shop.example/%d\n" % number for number in range(CHUNK)
             )
             # the first chunk is there, so the second is being read
-            while await value(database, "SELECT count(*) FROM crawl_tasks") != CHUNK:
+            while await fetch_value(database, "SELECT count(*) FROM crawl_tasks") != CHUNK:
                 assert process.returncode is None
             process.send_signal(signal.SIGINT)
             said = await process.stderr.read()

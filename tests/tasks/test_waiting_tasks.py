@@ -58,7 +58,7 @@ async def hanging(shop: Shop) -> bool:
     return shop.site.hanging == 1
 
 
-async def test_tasks_that_are_ours_by_the_table_alone_are_given_back(
+async def test_tasks_that_only_the_table_assigns_to_this_worker_are_returned(
     tasks: Tasks, shop: Shop
 ) -> None:
     """The answer to a claim may be lost with the line."""

@@ -20,6 +20,7 @@ from forager.tasks.scheduler import Scheduler
 from forager.tasks.workers.recovery import TaskRecovery
 from forager.tasks.workers.supervisor import WorkerProcess
 from forager.tasks.workers.worker import TaskWorker
+from support.sql import execute
 from support.waiting import LIMIT, eventually
 
 
@@ -44,9 +45,7 @@ class Tasks:
         self.settings = settings
 
     async def sql(self, statement: Any, *values: object) -> list[Any]:
-        async with self.database.connection() as connection:
-            cursor = await connection.execute(statement, values or None)
-            return await cursor.fetchall() if cursor.description else []
+        return await execute(self.database, statement, *values)
 
     async def add(self, *urls: str, status: str = "queued", max_retries: int = 3) -> list[int]:
         """Tasks for URLs of hosts that may be at private addresses; their ids."""

@@ -1,4 +1,4 @@
-"""A catalogue with something for every page to show, hostile names among it."""
+"""Rows for every page of the catalog, with hostile names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalog:
     product_id: int
     task_id: int
     error_id: int
@@ -24,7 +24,7 @@ class Catalogue:
     proxy_id: int
 
     def pages(self) -> list[str]:
-        """Every page of the catalogue, with something on it."""
+        """Every page of the catalog, with something on it."""
         return [
             "/products", "/products?q=alert", "/products?brand=none", "/products?domain=no.example",
             f"/products/{self.product_id}", f"/products/{self.product_id}/history",
@@ -36,7 +36,7 @@ class Catalogue:
         ]  # fmt: skip
 
 
-async def fill(database: Database, settings: Settings) -> Catalogue:
+async def fill(database: Database, settings: Settings) -> Catalog:
     product_id = await add_product(database, 1)
     await store_image(database, settings, product_id)
     webhooks = Webhooks(database, Vault(settings))
@@ -93,4 +93,4 @@ async def fill(database: Database, settings: Settings) -> Catalogue:
             """,
             {"task": task_id, "domain": domain_id, "text": HOSTILE},
         )
-    return Catalogue(product_id, task_id, error_id, issued.webhook.id, added.id)
+    return Catalog(product_id, task_id, error_id, issued.webhook.id, added.id)

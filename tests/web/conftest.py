@@ -7,18 +7,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from built_site import Crawls
 from forager.access.caller import Scope
 from forager.access.keys import create_key
 from forager.api import services
 from forager.db.database import Database
-from forager.jobs.queue import Queue
 from forager.jobs.supervisor import Supervisor
 from forager.settings import Settings
 from forager.web.app import dashboard
 from support.api_server import api_server
 from web.browser import Tab, open_browser, open_tab
-from web.catalog_rows import Catalogue, fill
+from web.catalog_rows import Catalog, fill
 from web.visitor import Visitor
 
 
@@ -71,10 +69,5 @@ async def worker(database: Database, web_settings: Settings) -> AsyncIterator[Su
 
 
 @pytest.fixture
-def crawls(database: Database, queue: Queue, settings: Settings) -> Crawls:
-    return Crawls(database, queue, settings)
-
-
-@pytest.fixture
-async def catalogue(database: Database, web_settings: Settings) -> Catalogue:
+async def catalog(database: Database, web_settings: Settings) -> Catalog:
     return await fill(database, web_settings)

@@ -57,7 +57,7 @@ def test_tooltips_stay_above_their_points_when_the_last_have_none() -> None:
     assert columns == [("0", "150"), ("150", "150")]
 
 
-def test_a_chart_says_in_words_what_it_shows() -> None:
+def test_a_chart_has_a_text_description() -> None:
     drawn = line_chart([Series("pages", [1, 5, 2])], ["then", "now"], "Pace")
     assert 'aria-label="Pace: pages now 2, at most 5"' in drawn
 

@@ -15,7 +15,8 @@ from fastapi.routing import APIRoute
 from playwright.async_api import Browser
 
 from crawl.crawling import Crawls
-from demo_catalogue import LAMPS, fill_catalogue
+from demo_catalog import fill_catalog
+from demo_surroundings import LAMPS
 from forager.access.caller import LOCAL
 from forager.crawl.templates import save_template
 from forager.db.database import Database
@@ -25,6 +26,7 @@ from forager.web.app import ROUTERS
 from forager.web.navigation import PATHS
 from parsers.archived_kiosk import MODULE, Kiosk, item, kiosk_parsers
 from servers.site import Page, Site, html, text
+from support.sql import execute
 from web.browser import PHONE, Tab, open_browser, open_tab
 
 pytestmark = pytest.mark.timeout(600)
@@ -172,19 +174,19 @@ async def fill(database: Database, settings: Settings, site: Site) -> tuple[str,
     waiting = await crawls.ask("https://docs.example.org/", source="long." * 30 + "example")
     options = {"urls": ["https://docs.example.org/"], "max_pages": 500}
     await save_template(database, LOCAL, "nightly docs", options)
-    catalog = await fill_catalogue(database, settings)
+    catalog = await fill_catalog(database, settings)
     kiosk = Kiosk(database, settings)
     await kiosk.archive([(n, item(n, was="£9")) for n in range(1, 4)])
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome, segment,
                                        segment_offset, segment_length)
             SELECT id, domain_id, 'download', 1, 1, 'ok', segment, segment_offset, segment_length
               FROM crawl_tasks WHERE id = ANY (%s)
             """,
-            (kiosk.task_ids,),
-        )
+        kiosk.task_ids,
+    )
     job, page = f"/jobs/{crawled.job.id}", f"{site.url}/guide"
     read = f"/read?url={page}&source=demo"
     paths = [

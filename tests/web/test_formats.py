@@ -85,7 +85,7 @@ def test_changes_have_a_sign(value: float | Decimal, shown: str) -> None:
     assert change(value) == shown
 
 
-def test_a_time_is_exact_for_programs_and_for_who_asks() -> None:
+def test_a_time_is_exact_in_attributes_and_tooltips() -> None:
     shown = when(datetime(2026, 3, 1, 12, 5, 7, tzinfo=UTC))
     assert 'datetime="2026-03-01T12:05:07+00:00"' in shown
     assert 'title="2026-03-01 12:05:07 UTC"' in shown

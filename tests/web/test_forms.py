@@ -9,12 +9,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from built_site import SOURCE, Crawls, active_site, rows_of
+from built_site import SOURCE, Crawls, active_site
 from forager.db.database import Database
 from forager.jobs.job import NewJob
 from forager.jobs.lifecycle import Status
 from forager.jobs.queue import Queue
 from forager.web.routes.jobs import EXPORTS, RunningExport
+from support.sql import execute
 from web.catalog_rows import HOSTILE
 from web.visitor import Visitor
 
@@ -103,7 +104,7 @@ async def test_a_crawl_is_started_with_its_limits(visitor: Visitor, queue: Queue
         ({"urls": "https://a.example", "headers": "no colon"}, 'id="e-headers"'),
     ],
 )
-async def test_a_crawl_that_cannot_be_is_refused_in_words(
+async def test_an_impossible_crawl_is_rejected_with_an_explanation(
     visitor: Visitor, fields: dict[str, str], words: str
 ) -> None:
     refused = await visitor.act("/new-crawl", fields)
@@ -169,7 +170,7 @@ async def test_the_pages_of_a_job_are_exported_as_markdown_with_progress(
     visitor: Visitor, crawls: Crawls
 ) -> None:
     await crawls.crawl({"a": "one", "b/c": "two"})
-    [(job_id,)] = await rows_of(
+    [(job_id,)] = await execute(
         crawls.database, "UPDATE crawl_jobs SET kind = 'crawl' RETURNING id"
     )
     async with visitor.session.get(f"/jobs/{job_id}/export?format=markdown") as answer:

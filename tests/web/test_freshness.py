@@ -10,6 +10,7 @@ from forager.db.ids import new_id
 from forager.jobs.job import NewJob
 from forager.jobs.queue import Queue
 from forager.tasks.dead_letters import LetterFilter, drop_letters
+from support.sql import execute
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
@@ -22,23 +23,22 @@ def everything_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def hold_all(database: Database) -> None:
-    async with database.connection() as connection:
-        await connection.execute("UPDATE task_control SET hold = 'paused'")
+    await execute(database, "UPDATE task_control SET hold = 'paused'")
 
 
 async def die(database: Database, number: int) -> None:
     domain_id = await make_domain(database, f"shop{number}.example")
     task_id = await make_task(database, domain_id, status="failed")
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO dead_letters (task_id, domain_id, url, stage, error_type, error_kind,
                                       error_message, message_key, attempts)
             SELECT id, domain_id, url, 'download', 'network', 'timeout', 'no answer', 'no answer', 4
               FROM crawl_tasks WHERE id = %s
             """,
-            (task_id,),
-        )
+        task_id,
+    )
 
 
 async def test_the_overview_shows_what_runs_now(

@@ -31,6 +31,7 @@ from forager.webhooks.events import EventKind, NewEvent, record_events
 from forager.webhooks.service import NewWebhook, Webhooks
 from forager.webhooks.webhook import EventRow
 from products.rows import add_product, insert_domain
+from support.sql import execute
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
@@ -208,7 +209,7 @@ async def test_an_audit_is_run_and_shown(
     assert f'<a href="/tasks/{task_id}">{task_id}</a>' in page
 
 
-async def test_who_may_only_read_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
+async def test_a_read_only_key_cannot_run_an_audit(visitor: Visitor, database: Database) -> None:
     key = await create_key(database, "reader", scope=Scope.READ)
     await visitor.sign_in(key.text)
     assert "Run now" not in (await visitor.get("/audit")).text
@@ -265,8 +266,7 @@ async def test_what_would_happen_depends_on_the_host_and_the_scope(database: Dat
     limited = "It would have to wait: rate-limited by docs.example.org (Retry-After), next request"
     assert words.startswith(f"{limited} in ")
     assert words.endswith(" h.")
-    async with database.connection() as connection:
-        await connection.execute("UPDATE domains SET is_active = false")
+    await execute(database, "UPDATE domains SET is_active = false")
     assert (await look(database))[0] is Answer.NO
 
 

@@ -15,6 +15,7 @@ from forager.web.overview import Failures, by_kind
 from forager.webhooks.events import record_events
 from parsers.test_rates import add_pages
 from products.rows import insert_domain
+from support.sql import execute
 from tasks.tasks_at_hand import make_domain, make_task
 from web.visitor import Visitor
 
@@ -22,30 +23,35 @@ from web.visitor import Visitor
 async def attempt(
     database: Database, task_id: int, stage: str, outcome: str, *, seconds_ago: float
 ) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
                                        finished_at)
             SELECT id, domain_id, %s, 1, 1, %s, now() - %s * interval '1 second'
               FROM crawl_tasks WHERE id = %s
             """,
-            (stage, outcome, seconds_ago, task_id),
-        )
+        stage,
+        outcome,
+        seconds_ago,
+        task_id,
+    )
 
 
 async def fail(database: Database, task_id: int, kind: str, *, seconds_ago: float) -> None:
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO error_logs (crawl_task_id, domain_id, stage, error_type, error_kind,
                                     error_message, message_key, occurred_at)
             SELECT id, domain_id, 'download', 'network', %s, 'no answer', 'no answer',
                    now() - %s * interval '1 second'
               FROM crawl_tasks WHERE id = %s
             """,
-            (kind, seconds_ago, task_id),
-        )
+        kind,
+        seconds_ago,
+        task_id,
+    )
 
 
 async def done(database: Database, domain_id: int, **columns: Any) -> int:
@@ -112,24 +118,26 @@ async def test_a_full_minute_is_estimated_from_the_numbers_of_its_attempts(
     domain_id = await make_domain(database, "shop.example")
     task_id = await done(database, domain_id)
     many = 3 * activity.SAMPLE
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             INSERT INTO task_attempts (task_id, domain_id, stage, lease, attempt, outcome,
                                        finished_at)
             SELECT %s, %s, 'parse', 1, 1, CASE WHEN n %% 2 = 0 THEN 'ok' ELSE 'failed' END,
                    now() - interval '30 seconds' + n * interval '1 millisecond'
               FROM generate_series(1, %s) AS n
             """,
-            (task_id, domain_id, many),
-        )
+        task_id,
+        domain_id,
+        many,
+    )
     found = await task_activity(database, minutes=10)
     assert found.is_estimated
     assert sum(found.attempts) == many
     assert sum(found.failed) == many / 2
 
 
-async def test_what_lies_beyond_the_count_is_said_to_be_cut(
+async def test_results_beyond_the_limit_are_reported_as_cut(
     database: Database, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(activity, "MOST_WAITING", 3)
@@ -185,8 +193,7 @@ async def test_the_overview_says_that_all_tasks_are_held(
     visitor: Visitor, database: Database
 ) -> None:
     await make_task(database, await make_domain(database, "shop.example"), scheduled_in=-100)
-    async with database.connection() as connection:
-        await connection.execute("UPDATE task_control SET hold = 'paused'")
+    await execute(database, "UPDATE task_control SET hold = 'paused'")
     assert "All tasks are paused" in (await visitor.get("/")).text
 
 

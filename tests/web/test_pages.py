@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from archived_job import Settled, html, start_job
-from built_site import SOURCE, Crawls, rows_of
+from built_site import SOURCE, Crawls
 from forager.archive.options import archive_options
 from forager.archive.record import ResponseRecord, pack
 from forager.archive.writer import ArchiveWriter
@@ -18,6 +18,7 @@ from forager.jobs.queue import Queue
 from forager.render.records import pack_page
 from forager.render.renderer import RenderedPage
 from forager.settings import Settings
+from support.sql import execute
 from web.catalog_rows import HOSTILE
 from web.visitor import Visitor
 
@@ -86,7 +87,7 @@ async def test_a_long_list_says_that_it_is_cut_and_continues(
 
 
 async def test_the_bar_of_a_failed_job_is_not_green(visitor: Visitor, database: Database) -> None:
-    [(job_id,)] = await rows_of(
+    [(job_id,)] = await execute(
         database,
         "INSERT INTO crawl_jobs (id, kind, payload, status, progress_percentage, completed_at)"
         " VALUES (gen_random_uuid(), 'selftest', '{}', 'failed', 99, now()) RETURNING id",
@@ -155,14 +156,16 @@ async def test_the_stored_picture_of_a_rendered_page_is_shown(
     writer = ArchiveWriter(archive_options(settings).open(), "job", 1, register)
     [ref] = await writer.write([pack_page(url, rendered, static)])
     await writer.close()
-    async with database.connection() as connection:
-        await connection.execute(
-            """
+    await execute(
+        database,
+        """
             UPDATE generation_documents
                SET segment = %s, segment_offset = %s, segment_length = %s
             """,
-            (ref.segment, ref.offset, ref.length),
-        )
+        ref.segment,
+        ref.offset,
+        ref.length,
+    )
     assert "/read/picture?" in (await visitor.get(f"/read?{place}&tab=original")).text
     picture = await visitor.get(f"/read/picture?{place}")
     assert (picture.status, picture.headers["Content-Type"]) == (200, "image/png")
@@ -213,7 +216,7 @@ async def test_failed_urls_are_retried_by_reason_and_paths_are_browsed(
     visitor: Visitor, database: Database, crawls: Crawls
 ) -> None:
     await crawls.crawl({"a": "alpha", "guide/b": "beta"})
-    [[job_id]] = await rows_of(database, "SELECT id FROM crawl_jobs")
+    [[job_id]] = await execute(database, "SELECT id FROM crawl_jobs")
     async with database.transaction() as connection:
         await connection.execute(
             """
@@ -238,5 +241,5 @@ async def test_failed_urls_are_retried_by_reason_and_paths_are_browsed(
     assert "Retry these" in (await visitor.get(f"/jobs/{job_id}")).text
     done = await visitor.act(f"/jobs/{job_id}/retry-failed", {"reason": "http_500"})
     assert "1 URL will be fetched again" in done.text
-    pending = await rows_of(database, "SELECT url FROM crawl_frontier")
+    pending = await execute(database, "SELECT url FROM crawl_frontier")
     assert pending == [("https://docs.example.org/guide/c",)]

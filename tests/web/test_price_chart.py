@@ -65,7 +65,7 @@ def test_the_axis_has_round_prices(prices: list[str], labels: list[str]) -> None
     assert re.findall("<span>EUR\N{NO-BREAK SPACE}([^<]+)</span>", drawn) == labels
 
 
-def test_what_is_drawn_is_said_and_escaped() -> None:
+def test_the_description_of_a_chart_is_escaped() -> None:
     hostile = "<script>alert(1)</script>"
     drawn = str(price_chart([entry(1, "8", hostile, hostile), entry(2, "9", None)], NOW))
     assert "<script" not in drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import expect
@@ -14,16 +14,10 @@ from forager.tasks.scheduler import Scheduler
 from servers.shop import Item, Shop
 from tasks.working import Tasks, at_work
 from web.browser import PHONE, Tab, open_browser, open_tab
-from web.catalog_rows import Catalogue
+from web.catalog_rows import Catalog
 
 NAME = 'Desk lamp "Ada" & sons, 1 < 2'
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture
-def shop() -> Iterator[Shop]:
-    with Shop().open() as shop:
-        yield shop
 
 
 @pytest.fixture
@@ -69,7 +63,7 @@ async def test_a_product_is_tracked_arrives_and_its_price_is_drawn(
 
 
 async def test_a_task_is_paused_with_the_keyboard_and_says_why_it_waits(
-    tab: Tab, catalogue: Catalogue, database: Database
+    tab: Tab, catalog: Catalog, database: Database
 ) -> None:
     await tab.go("/tasks")
     await tab.tab_to("Select task")
@@ -77,7 +71,7 @@ async def test_a_task_is_paused_with_the_keyboard_and_says_why_it_waits(
     await expect(tab.page.locator("[data-count]")).to_have_text("1 selected")
     await tab.page.get_by_role("button", name="Pause", exact=True).focus()
     await tab.press("Enter")
-    row = tab.page.locator(f"#t-{catalogue.task_id}")
+    row = tab.page.locator(f"#t-{catalog.task_id}")
     await expect(row).to_contain_text("paused")
     await row.get_by_role("link").press("Enter")
     await tab.page.wait_for_url("**/tasks/*")
@@ -104,12 +98,12 @@ async def test_hidden_fields_of_a_condition_do_not_keep_an_alert_from_being_adde
     await expect(tab.page.locator("[name=percent]")).to_be_enabled()
 
 
-async def test_no_page_of_the_catalogue_complains_or_is_wider_than_the_screen(
-    address: str, catalogue: Catalogue
+async def test_no_page_of_the_catalog_complains_or_is_wider_than_the_screen(
+    address: str, catalog: Catalog
 ) -> None:
     async with open_browser() as browser:
         tab, _ = await open_tab(browser, address, width=PHONE)
-        for path in catalogue.pages():
+        for path in catalog.pages():
             await tab.go(path)
             assert (path, await tab.overflow()) == (path, 0)
             assert (path, tab.complaints) == (path, [])

@@ -14,12 +14,12 @@ from forager.tasks.lifecycle import TaskStatus
 from forager.tasks.task import Hold
 from images.stored_image import store_image
 from products.rows import add_product
-from web.catalog_rows import HOSTILE, Catalogue
+from web.catalog_rows import HOSTILE, Catalog
 from web.visitor import Visitor
 
 
-async def test_what_shops_say_is_shown_as_text(visitor: Visitor, catalogue: Catalogue) -> None:
-    for path in catalogue.pages():
+async def test_what_shops_say_is_shown_as_text(visitor: Visitor, catalog: Catalog) -> None:
+    for path in catalog.pages():
         page = await visitor.get(path)
         assert (path, page.status) == (path, 200)
         assert "<script>alert" not in page.text
@@ -29,7 +29,7 @@ async def test_what_shops_say_is_shown_as_text(visitor: Visitor, catalogue: Cata
 
 @pytest.mark.parametrize("text", [HOSTILE, "' OR 1=1 --", "\0", "x" * 3000, "1e999"])
 async def test_filters_take_whatever_is_typed(
-    visitor: Visitor, catalogue: Catalogue, text: str
+    visitor: Visitor, catalog: Catalog, text: str
 ) -> None:
     for path, names in {
         "/products": ["q", "min_price", "brand", "category", "domain", "changed_since", "cursor"],
@@ -72,8 +72,8 @@ async def test_empty_pages_say_what_to_do(visitor: Visitor) -> None:
         assert words in (await visitor.get(path)).text
 
 
-async def test_an_image_is_shown_and_nothing_more(visitor: Visitor, catalogue: Catalogue) -> None:
-    where = f"/products/{catalogue.product_id}/images"
+async def test_an_image_is_shown_and_nothing_more(visitor: Visitor, catalog: Catalog) -> None:
+    where = f"/products/{catalog.product_id}/images"
     async with visitor.session.get(f"{where}/0") as found:
         assert (found.status, found.headers["Content-Type"]) == (200, "image/gif")
         assert "sandbox" in found.headers["Content-Security-Policy"]
@@ -85,7 +85,7 @@ async def test_an_image_is_shown_and_nothing_more(visitor: Visitor, catalogue: C
 
 
 async def test_products_are_downloaded_as_they_are_filtered(
-    visitor: Visitor, catalogue: Catalogue
+    visitor: Visitor, catalog: Catalog
 ) -> None:
     found = await visitor.get("/products/export", params={"domain": "shop.example"})
     assert found.status == 200
@@ -93,12 +93,12 @@ async def test_products_are_downloaded_as_they_are_filtered(
     assert found.text.count("https://shop.example/p/1") == 1
 
 
-async def test_scopes_hold_for_the_catalogue(
-    visitor: Visitor, database: Database, catalogue: Catalogue
+async def test_scopes_hold_for_the_catalog(
+    visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
     reader = (await create_key(database, "reader", scope=Scope.READ)).text
     await visitor.sign_in(reader)
-    for path in ("/products", "/tasks", "/errors", "/parsers", f"/products/{catalogue.product_id}"):
+    for path in ("/products", "/tasks", "/errors", "/parsers", f"/products/{catalog.product_id}"):
         page = await visitor.get(path)
         assert page.status == 200
         assert "hx-confirm" not in page.text
@@ -111,7 +111,7 @@ async def test_scopes_hold_for_the_catalogue(
     assert (await visitor.get("/proxies")).status == 200
     refused = [
         await visitor.act("/proxies", {"url": "http://proxy.example:1"}),
-        await visitor.act(f"/proxies/{catalogue.proxy_id}/move", {"move": "remove"}),
+        await visitor.act(f"/proxies/{catalog.proxy_id}/move", {"move": "remove"}),
         await visitor.act("/domains/shop.example/set", {"delay": "1"}),
         await visitor.act("/webhooks", {"url": "https://a.example/"}),
         await visitor.act("/parsers/generic/rollout", {"version": "2"}),
@@ -121,7 +121,7 @@ async def test_scopes_hold_for_the_catalogue(
 
 
 async def test_nothing_ticked_moves_nothing(
-    visitor: Visitor, database: Database, catalogue: Catalogue, web_settings: Settings
+    visitor: Visitor, database: Database, catalog: Catalog, web_settings: Settings
 ) -> None:
     for which in ("ticked", "fitting", "domain", ""):
         moved = await visitor.act("/tasks/move", {"move": "stop", "which": which})
@@ -133,7 +133,7 @@ async def test_nothing_ticked_moves_nothing(
 
 
 async def test_tasks_are_held_all_by_domain_and_one_by_one(
-    visitor: Visitor, database: Database, catalogue: Catalogue
+    visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
     await visitor.act("/tasks/move", {"move": "stop", "which": "all"})
     assert "All tasks are stopped" in (await visitor.get("/tasks")).text
@@ -143,17 +143,17 @@ async def test_tasks_are_held_all_by_domain_and_one_by_one(
     assert (await Domains(database).get("shop.example")).task_hold == Hold.PAUSED
     await visitor.act("/domains/shop.example/hold", {"move": "resume"})
     assert (await Domains(database).get("shop.example")).task_hold is None
-    done = await visitor.act(f"/tasks/{catalogue.task_id}/move", {"move": "pause"})
+    done = await visitor.act(f"/tasks/{catalog.task_id}/move", {"move": "pause"})
     assert "s-paused" in done.text
 
 
 async def test_dead_letters_are_tried_again_by_cause(
-    visitor: Visitor, database: Database, catalogue: Catalogue
+    visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
     fields = {"move": "retry", "which": "cause", "cause": "parse", "domain": "shop.example"}
     await visitor.act("/dead-letters/resolve", fields)
     assert await count_letters(database, LetterFilter()) == 0
-    page = await visitor.get(f"/tasks/{catalogue.task_id}")
+    page = await visitor.get(f"/tasks/{catalog.task_id}")
     assert f"s-{TaskStatus.PENDING}" in page.text
 
 

@@ -14,6 +14,7 @@ from forager.errors import InvalidInput, NotFound
 from forager.webhooks.events import EventKind, NewEvent, list_events, record_events
 from forager.webhooks.store import OLD_EVENTS
 from products.rows import add_product, insert_domain
+from support.sql import execute, fetch_value
 
 
 async def record(database: Database, *events: NewEvent) -> None:
@@ -43,29 +44,30 @@ async def add_webhook(
     domain_id: int | None = None,
     active: bool = True,
 ) -> int:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
+    return int(
+        await fetch_value(
+            database,
             """
             INSERT INTO webhooks (url, secret, kinds, domain_id, is_active)
             VALUES (%s, '', %s, %s, %s) RETURNING id
             """,
-            (url, list(kinds), domain_id, active),
+            url,
+            list(kinds),
+            domain_id,
+            active,
         )
-        row = await cursor.fetchone()
-    assert row is not None
-    return int(row[0])
+    )
 
 
 async def messages(database: Database) -> list[tuple[Any, ...]]:
-    async with database.connection() as connection:
-        cursor = await connection.execute(
-            """
+    return await execute(
+        database,
+        """
             SELECT o.lane, e.kind
               FROM outbox o JOIN catalog_events e ON e.id = o.ref_id
              ORDER BY o.lane, e.id
-            """
-        )
-        return await cursor.fetchall()
+            """,
+    )
 
 
 def event(

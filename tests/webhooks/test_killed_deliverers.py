@@ -20,6 +20,7 @@ from forager.settings import Settings
 from forager.webhooks.delivery import Deliverer
 from forager.webhooks.service import Webhooks
 from forager.webhooks.webhook import TOPIC
+from support.sql import execute
 from webhooks.listening import happen, listen, states
 from webhooks.receiver import Receiver, answering
 
@@ -96,11 +97,11 @@ async def test_messages_of_a_silent_process_are_released_at_the_second_check(
     process_id = await claim_as(database, webhooks, receiver)
     recovery = OutboxRecovery(database, settings)
     assert [await recovery.run_once(), await recovery.run_once()] == [0, 0], "it is alive"
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE service_processes SET last_seen = now() - interval '1 day' WHERE id = %s",
-            (process_id,),
-        )
+    await execute(
+        database,
+        "UPDATE service_processes SET last_seen = now() - interval '1 day' WHERE id = %s",
+        process_id,
+    )
     assert [await recovery.run_once(), await recovery.run_once()] == [0, 3]
     assert await deliverer.run_once() == 3
 
@@ -111,8 +112,7 @@ async def test_a_deliverer_that_reports_again_keeps_its_messages(
     await claim_as(database, webhooks, receiver)
     recovery = OutboxRecovery(database, settings)
     for age in ("1 day", "1 hour"):  # silent at both checks, with a heartbeat between them
-        async with database.connection() as connection:
-            await connection.execute(
-                f"UPDATE service_processes SET last_seen = now() - interval '{age}'"
-            )
+        await execute(
+            database, f"UPDATE service_processes SET last_seen = now() - interval '{age}'"
+        )
         assert await recovery.run_once() == 0

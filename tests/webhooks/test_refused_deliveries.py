@@ -19,6 +19,7 @@ from forager.webhooks.posting import Poster
 from forager.webhooks.service import DeliveryState, WebhookChanges, Webhooks, clean_up_webhooks
 from forager.webhooks.webhook import TOPIC
 from products.rows import add_product
+from support.sql import execute
 from webhooks.listening import happen, listen, states
 from webhooks.receiver import TAKES, Receiver, answering
 
@@ -114,7 +115,7 @@ async def test_a_receiver_that_hangs_holds_up_no_other(
     assert len(claimed) == 41
 
 
-async def test_silence_is_a_failure(receiver: Receiver) -> None:
+async def test_a_receiver_that_does_not_answer_is_a_failure(receiver: Receiver) -> None:
     receiver.answer = None
     limits = Limits(connect=5, read=0.05, total=5)
     async with Poster("test", limits) as poster:
@@ -123,7 +124,7 @@ async def test_silence_is_a_failure(receiver: Receiver) -> None:
     assert posted.error == "the server sent nothing for 0.05 s"
 
 
-async def test_what_follows_the_status_is_not_waited_for(
+async def test_the_body_of_a_response_is_not_awaited(
     monkeypatch: pytest.MonkeyPatch, receiver: Receiver
 ) -> None:
     monkeypatch.setattr(posting, "DRAIN_SECONDS", 0.05)
@@ -264,14 +265,12 @@ async def test_old_messages_are_given_up_and_done_ones_go(
 ) -> None:
     issued = await listen(webhooks, receiver)
     await happen(database, 2)
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE outbox SET created_at = now() - interval '73 h' WHERE id % 2 = 0"
-        )
+    await execute(
+        database, "UPDATE outbox SET created_at = now() - interval '73 h' WHERE id % 2 = 0"
+    )
     assert await clean_up_webhooks(database) == 1, "given up"
     assert sorted(await states(webhooks, issued.webhook.id)) == ["failed", "waiting"]
     assert await deliverer.run_once() == 1
-    async with database.connection() as connection:
-        await connection.execute("UPDATE outbox SET given_up_at = now() - interval '15 d'")
+    await execute(database, "UPDATE outbox SET given_up_at = now() - interval '15 d'")
     assert await clean_up_webhooks(database) == 1, "deleted"
     assert "waiting" not in await states(webhooks, issued.webhook.id)

@@ -12,6 +12,7 @@ from forager.webhooks.delivery import Deliverer, send_test
 from forager.webhooks.posting import Poster
 from forager.webhooks.service import NewWebhook, WebhookChanges, Webhooks
 from forager.webhooks.signing import verify
+from support.sql import execute, fetch_row
 from webhooks.listening import happen, listen, secret_of
 from webhooks.receiver import Receiver, answering
 
@@ -62,10 +63,7 @@ async def test_the_secret_is_sealed_and_shown_once(
 ) -> None:
     issued = await listen(webhooks, receiver)
 
-    async with database.connection() as connection:
-        cursor = await connection.execute("SELECT secret FROM webhooks")
-        row = await cursor.fetchone()
-    assert row is not None
+    row = await fetch_row(database, "SELECT secret FROM webhooks")
     assert secret_of(issued).encode() not in bytes(row[0])
     assert secret_of(issued) not in repr(await webhooks.get(issued.webhook.id))
     assert secret_of(issued) not in repr((await webhooks.page()).items)
@@ -141,7 +139,7 @@ async def test_a_webhook_is_added_once_listed_and_removed(
             await change(issued.webhook.id)
 
 
-async def test_a_disabled_webhook_hears_later_what_waited(
+async def test_a_webhook_receives_waiting_messages_once_enabled(
     database: Database, webhooks: Webhooks, deliverer: Deliverer, receiver: Receiver
 ) -> None:
     issued = await listen(webhooks, receiver)
@@ -155,14 +153,13 @@ async def test_a_disabled_webhook_hears_later_what_waited(
     assert await deliverer.run_once() == 1
 
 
-async def test_setting_active_ends_a_rest_as_enabling_does(
+async def test_setting_active_ends_a_pause_as_enabling_does(
     database: Database, webhooks: Webhooks, receiver: Receiver
 ) -> None:
     issued = await listen(webhooks, receiver)
-    async with database.connection() as connection:
-        await connection.execute(
-            "UPDATE webhooks SET failures = 9, rests_until = now() + interval '1 hour'"
-        )
+    await execute(
+        database, "UPDATE webhooks SET failures = 9, rests_until = now() + interval '1 hour'"
+    )
     changed = await webhooks.change(issued.webhook.id, WebhookChanges(active=True))
     assert (changed.webhook.failures, changed.webhook.rests_until) == (0, None)
 

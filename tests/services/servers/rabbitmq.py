@@ -1,4 +1,4 @@
-"""RabbitMQ from its Debian package: a node of its own, with an epmd of its own."""
+"""RabbitMQ from its Debian package: a separate node with a separate epmd."""
 
 from __future__ import annotations
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from forager.extract.content.boilerplate import is_boilerplate_phrase, is_copyright
 from forager.extract.markdown.blocks import Blocks, Part
-from forager.extract.markdown.escape import code_span, escape_text
+from forager.extract.markdown.escape import code_span, code_text, escape_text, fence
 from forager.extract.markdown.headings import HeadingText, read_heading
 from forager.extract.markdown.phrasing import Links, Phrasing
 from forager.extract.markdown.tags import Tag
 from forager.extract.markdown.tokens import Tokens
+from forager.extract.text import collapse
 
 MAX_HEADING_LENGTH = 1_000
 MAX_MARKDOWN_HEADING = 4_000
@@ -105,9 +106,20 @@ class Definitions(Phrasing):
         anchor = anchor or wrapper_id(self._tokens, index)
         self._anchor = None
         end = self._tokens.closing[index]
+        code = self._long_code(index, heading)
         markdown = signature(self._tokens, index, end, heading.text)
         self._end_heading(Part(min(6, terms.level + 1), heading.text, markdown, anchor))
+        if code:
+            self.blocks.add(fence(code, ""))
         return end + 1
+
+    def _long_code(self, index: int, heading: HeadingText) -> str:
+        """The code of a term that is too long for a heading, which gets its first line."""
+        if len(heading.text) <= MAX_TERM or self._tokens.tags[index + 1].name != "pre":
+            return ""
+        code = code_text(self._tokens, index + 1, self._tokens.closing[index + 1])
+        heading.text = collapse(code.lstrip().partition("\n")[0])[:MAX_TERM]
+        return code
 
     def _declare(self, index: int, tag: Tag) -> int:
         """Begin the section of a definition that is no term of a list; 0 without an anchor."""

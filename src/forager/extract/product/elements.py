@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -59,7 +60,6 @@ class Elements:
     images: list[Element] = field(default_factory=list)
     bases: list[Element] = field(default_factory=list)
     links: list[Element] = field(default_factory=list)
-    anchors: list[Element] = field(default_factory=list)
     # the short texts of the body that are shown
     texts: list[Text] = field(default_factory=list)
     json_attributes: list[str] = field(default_factory=list)
@@ -130,6 +130,18 @@ def _is_silent(node: LexborNode | None) -> bool:
     return node is not None and node.tag_id in _SILENT_TAGS
 
 
+def anchors_near(tree: LexborHTMLParser, first: int, last: int) -> Iterator[Element]:
+    """The links in a range of elements. Few pages need them, so the walk does not keep them."""
+    order = -1
+    for node in tree.root.traverse() if tree.root is not None else ():
+        tag = node.tag_id
+        order += tag != _COMMENT
+        if order > last:
+            return
+        if tag == _ANCHOR and order >= first:
+            yield Element(order, node)
+
+
 def tag_id(tag: str) -> int:
     """The parser's ID of a tag, which is compared faster than its name."""
     element = LexborHTMLParser(f"<{tag}>").css_first(tag)
@@ -148,6 +160,7 @@ def content_id(content: str) -> int:
 _COMMENT = content_id("<!-- -->")
 _TEXT = content_id("text")
 _BODY = tag_id("body")
+_ANCHOR = tag_id("a")
 _SILENT_TAGS = frozenset(
     map(tag_id, ["script", "style", "option", "noscript", "textarea", "title"])
 )
@@ -164,7 +177,6 @@ _LISTS = {
         "img": "images",
         "base": "bases",
         "link": "links",
-        "a": "anchors",
     }.items()
 }
 _SKU_ATTRIBUTES = frozenset(

@@ -52,7 +52,7 @@ def find_facts(page: ProductPage) -> tuple[Fact, ...]:
         facts.extend((*label_facts(view), *link_facts(view)))
     missing = {name for name in _STATED if not _known(name, facts, 0.55)}
     if missing:
-        stated = state_facts(page, facts)
+        stated = state_facts(page, facts, brand_only=missing == {FieldName.BRAND})
         facts.extend(f for f in stated if missing & _WITH.get(f.field, {f.field}))
     if not _known(FieldName.BRAND, facts, 0.45):
         facts.extend(title_facts(view))

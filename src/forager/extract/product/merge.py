@@ -45,7 +45,10 @@ def merge(facts: Iterable[Fact], page: ProductPage, *, calibrate: bool = True) -
     Scores decide between claims; the confidences of the result are calibrated from them.
     """
     known = [fact for fact in facts if not _names_shop(fact, page)]
-    chosen = {name: claim for name in _names(known) if (claim := choose(name, known))}
+    chosen = {
+        name: claim for name, of_field in _by_field(known).items()
+        if (claim := choose(name, of_field))
+    }  # fmt: skip
     _settle_sku(chosen, known)
     _spell_brand(chosen, page)
     _settle_price(chosen, known)
@@ -68,10 +71,12 @@ def _calibrated(evidence: Mapping[str, Evidence]) -> dict[str, Evidence]:
     }
 
 
-def _names(facts: list[Fact]) -> list[FieldName]:
-    """The fields that have facts, in their order."""
-    known = {fact.field for fact in facts}
-    return [name for name in FieldName if name in known]
+def _by_field(facts: list[Fact]) -> dict[FieldName, list[Fact]]:
+    """The facts of each field that has any, in the order of the fields."""
+    groups: dict[FieldName, list[Fact]] = {}
+    for fact in facts:
+        groups.setdefault(fact.field, []).append(fact)
+    return {name: groups[name] for name in FieldName if name in groups}
 
 
 def choose(name: FieldName, facts: list[Fact]) -> Claim | None:

@@ -72,7 +72,7 @@ def money_in(text: str, hints: Iterable[str] = ()) -> Iterator[Money]:
         written = found["amount"] or found["split"].replace(found["sign"], " ")
         amount = amount_of(" ".join(written.split()) if found["sign"] else written, currency)
         if amount is not None:
-            yield Money(amount, symbol, currency, *_span(found, hints))
+            yield Money(amount, symbol, currency, *_span(found))
 
 
 def _amounts_in(text: str) -> Iterator[re.Match[str]]:
@@ -96,13 +96,16 @@ def _currency_beside(found: re.Match[str], hints: tuple[str, ...]) -> tuple[str 
     return signs[0], code or currency_of(signs[0], hints)
 
 
-def _span(found: re.Match[str], hints: tuple[str, ...]) -> tuple[int, int]:
-    """The amount with its signs, without words of three letters beside it: per, off, was."""
-    before, after = found["before"], found["after"]
-    written = "amount" if found["amount"] else "split"
+# words of three letters beside an amount, which look like codes of currencies
+_WORDS_BESIDE = frozenset(["per", "off", "was", "rrp"])
+
+
+def _span(found: re.Match[str]) -> tuple[int, int]:
+    """The amount with its signs, without a word beside it that says which amount it is."""
+    before, after = (found["before"] or "").lower(), (found["after"] or "").lower()
     return (
-        found.start() if before and is_sign(before, hints) else found.start(written),
-        found.end() if after is None or is_sign(after, hints) else found.start("after"),
+        found.start("amount") if before in _WORDS_BESIDE else found.start(),
+        found.start("after") if after in _WORDS_BESIDE else found.end(),
     )
 
 

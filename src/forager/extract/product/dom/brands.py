@@ -182,9 +182,7 @@ def link_facts(view: View) -> Iterator[Fact]:
 
 
 def _brand_links(view: View) -> Iterator[tuple[Element, str | None]]:
-    first, last = view.start - _NEAR, view.start + _NEAR
-    near = (each for each in view.elements.anchors if first <= each.order <= last)
-    for element in near:
+    for element in view.anchors:
         if _BRAND_PATH.search((element.attributes.get("href") or "")[:300]):
             text = element.node.text(separator=" ")
             yield element, shown_brand(text) if text.strip() else _picture_brand(element)
@@ -204,7 +202,7 @@ def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
 def _title_links(view: View) -> Iterator[tuple[Element, str | None]]:
     """Links beside the heading that repeat its first words; those of breadcrumbs name a kind."""
     crumbs = " ".join(each.node.text(separator=" ")[:500] for each in view.elements.crumbs[:5])
-    for element in view.elements.anchors:
+    for element in view.anchors:
         if abs(element.order - view.start) <= _BESIDE:
             text = " ".join(element.node.text(separator=" ")[:300].split())
             if _begins_title(text, view) and text not in crumbs:

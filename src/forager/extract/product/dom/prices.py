@@ -73,11 +73,7 @@ _OTHER_WORDS = re.compile(
     re.IGNORECASE,
 )
 # the same in an element of its own
-_OTHER_LABEL = re.compile(
-    r"\W*(?:you save|save|sie sparen|shipping|postage|delivery|versand(?:kosten)?|livraison"
-    r"|spedizione|envío|deposit|pfand|approx(?:imately|\.)?)\W*",
-    re.IGNORECASE,
-)
+_OTHER_LABEL = re.compile(r"\W*(?:you save|sie sparen|approx(?:imately|\.)?)\W*", re.IGNORECASE)
 # after the amount: a price for a month, a share, a kilo or a number of instalments
 _PER = re.compile(
     r"^\W{0,3}(?:/|per\b|pro\b|par\b|al\b|each month|a month|p/m|pm\b|monthly|mtl|x \d|\bkg\b"
@@ -91,16 +87,14 @@ _PER = re.compile(
 
 # before or after an amount that only some buyers pay, or without the tax
 _CONDITION = re.compile(
-    r"\b(?:members?(?:hip)?|club|subscri\w+|abonn\w*|with (?:card|coupon|code)|mitglied\w*|socios?"
-    r"|adhérents?"
-    r"|ex(?:cl(?:uding|\.)?)?\W{1,2}(?:of )?(?:vat|tax(?:es)?|gst|mwst|ust|btw|iva|tva|moms)"
-    r"|net(?:to)?\b|hors taxes?|h\.?t\b\.?|zzgl\. ?(?:mwst|ust)|plus (?:vat|tax|gst)|bez dph)",
+    r"(?:\b(?:members?|mitglieder|subscribe(?:rs)?|subscription)\W{0,4}(?:\w{1,5}\W{0,3}){0,2}$)"
+    r"|^\W{0,3}ex(?:cl(?:uding|\.)?)?\W{1,2}(?:of )?(?:vat|tax(?:es)?|gst|mwst|btw|iva|tva|moms)\b",
     re.IGNORECASE,
 )
-# the price that shops in the EU must name beside a reduced one
+# the price that shops in the EU must name beside a reduced one: the lowest of 30 days
 _LOWEST = re.compile(
-    r"lowest|niedrigster|günstigster preis der|plus bas|najniższa|nejnižší|najnižšia|più basso"
-    r"|más bajo|mais baixo|laagste|lägsta|laveste|alin hinta|legalacsonyabb|cel mai mic",
+    r"(?:lowest|niedrigster|günstigster|plus bas|najniższa|nejnižší|najnižšia|più basso|más bajo"
+    r"|mais baixo|laagste|lägsta|laveste|alin hinta|legalacsonyabb|cel mai mic)\b.{1,30}\b30\b",
     re.IGNORECASE,
 )
 
@@ -204,6 +198,8 @@ def _candidates_of(element: Element, view: View, repeats: int) -> Iterator[Candi
         moneys = [m for m in money_in(text, hints) if m.amount == moneys[0].amount] or moneys
     several = len({m.amount for m in moneys}) > 1
     former = _former_amounts(element.node, view) if several else frozenset()
+    if all(money.amount in former for money in moneys):
+        former = frozenset()  # named after the list price together with the price
     for money in moneys[:4]:
         for each in _judged(money, text, element, base - (1.0 if several else 0.0), view):
             if each.amount in former:
@@ -275,7 +271,7 @@ def _judged(
     struck = view.surroundings.of(element.node).struck
     named = _FORMER.search(element.names) or _FORMER_WORDS.search(before)
     score = base + (1.5 if money.symbol else -0.5) + (0.5 if len(text) < 25 else -0.3)
-    conditional = bool(_CONDITION.search(before) or _CONDITION.match(after.lstrip(" (")))
+    conditional = bool(_CONDITION.search(before) or _CONDITION.match(after))
     score -= 2.0 if conditional else 0.0
     yield Candidate(
         money.amount, money.currency, score, struck or bool(named), struck, element.names,
@@ -289,7 +285,7 @@ def _text_before(node: LexborNode) -> str:
         beside = each.prev if each is not None else None
         while beside is not None:
             if text := " ".join(beside.text(separator=" ")[:200].split()):
-                if _LOWEST.match(text):
+                if _LOWEST.search(text):
                     return text
                 return text[-40:] if len(text) < 60 and not _DIGIT.search(text) else ""
             beside = beside.prev

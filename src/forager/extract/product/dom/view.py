@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from selectolax.lexbor import LexborNode
 
 from forager.extract.product.dom.surroundings import SurroundingsMap
-from forager.extract.product.elements import Element, Elements, Text, tag_id
+from forager.extract.product.elements import Element, Elements, Text, anchors_near, tag_id
 from forager.extract.product.page import ProductPage
 from forager.extract.product.wording import alike
 
@@ -93,6 +93,12 @@ class View:
             best, any(not _disabled(e) for e in found if e.order >= start) or not _disabled(best)
         )
 
+    @cached_property
+    def anchors(self) -> list[Element]:
+        """The links near the heading."""
+        first, last = self.start - _NEAR, self.start + _NEAR
+        return list(anchors_near(self.page.tree, first, last))
+
     @property
     def texts(self) -> list[Text]:
         """The short texts that stand in elements, in the order of the page."""
@@ -100,7 +106,7 @@ class View:
 
     @cached_property
     def _joined_texts(self) -> str:
-        return "".join([f"{TEXT_START}{text}" for _, _, text in self.texts]).lower()
+        return TEXT_START.join(["", *[text for _, _, text in self.texts]]).lower()
 
     def texts_with(self, pattern: re.Pattern[str]) -> Iterator[int]:
         """The indexes of the texts in which a lower-case pattern is found: one search for all.
@@ -148,6 +154,7 @@ class View:
 
 
 _LIKE_TITLE = 0.5
+_NEAR = 400
 _MENU_TAGS = frozenset(map(tag_id, ["nav", "footer", "dialog", "template"]))
 _MENU_ROLES = frozenset(["navigation", "menu", "menubar", "dialog", "alertdialog", "contentinfo"])
 _MENU_NAMES = re.compile(r"(?:^|[\s_-])(?:menu|nav|navbar|navigation|cookies?|consent)(?:$|[\s_-])")

@@ -28,18 +28,23 @@ _PAIR = re.compile(
 _MAX_LITERALS = 40
 
 
-def blobs_of(page: ProductPage, marks: Collection[str]) -> Iterator[Any]:
-    """The values of scripts that mention a price, and one of the marks of the page's product."""
+def blobs_of(
+    page: ProductPage, marks: Collection[str], mentions: Collection[str] = ("",)
+) -> Iterator[Any]:
+    """The values of scripts that mention a price, and one of the marks of the page's product.
+
+    They also have one of the other `mentions`.
+    """
     budget = _BUDGET
     for text in page.elements.json_attributes:
-        if (value := lenient_json(text)) is not None:
+        if _holds_any(text, mentions) and (value := lenient_json(text)) is not None:
             yield value
     for element in page.elements.scripts:
         kind = element.names
         text = "" if "ld+json" in kind else element.node.text()
         if not 40 < len(text) < _MAX_SCRIPT or budget < len(text) or element.attributes.get("src"):
             continue
-        if not (_holds_any(text, marks) and _holds_any(text, _MENTIONS)):
+        if not all(_holds_any(text, words) for words in (marks, mentions, _MENTIONS)):
             continue
         budget -= len(text)
         if "json" in kind or "magento" in kind:

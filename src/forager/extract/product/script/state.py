@@ -48,6 +48,7 @@ _IDENTIFIERS = (
 )
 _BRANDS = ("brand", "brandname", "productbrand", "itembrand", "manufacturer", "manufacturername",
            "vendor")  # fmt: skip
+_BRAND_MENTIONS = ("rand", "RAND", "endor", "anufacturer")
 _GTINS = ("gtin", "gtin13", "gtin14", "gtin12", "ean", "ean13", "upc", "barcode", "isbn", "isbn13")
 _PARTS = ("value", "amount", "current", "now", "sale", "final", "price", "centamount", "raw",
           "sales", "min", "default", "selling", "gross", "discounted", "list",
@@ -61,13 +62,20 @@ _NOT_KEY = re.compile(r"[\W_]+")
 Lowered = Mapping[str, Any]
 
 
-def state_facts(page: ProductPage, known: Iterable[Fact]) -> Iterator[Fact]:
-    """The facts of the object that is most surely the page's product."""
+def state_facts(
+    page: ProductPage, known: Iterable[Fact], *, brand_only: bool = False
+) -> Iterator[Fact]:
+    """The facts of the object that is most surely the page's product.
+
+    If only its brand is asked for, scripts and objects that name none are skipped.
+    """
     skus = frozenset(str(fact.value) for fact in known if fact.field is FieldName.SKU)
     best: Lowered | None = None
     best_score = 0.0
-    for blob in blobs_of(page, _marks(page, skus)):
+    for blob in blobs_of(page, _marks(page, skus), _BRAND_MENTIONS if brand_only else ("",)):
         for keys in _objects(blob):
+            if brand_only and keys.keys().isdisjoint(_BRANDS):
+                continue
             score = _score(keys, page, skus)
             if score >= _ACCEPTED and score > best_score:
                 best, best_score = keys, score
@@ -87,15 +95,18 @@ def _marks(page: ProductPage, skus: frozenset[str]) -> set[str]:
 
 
 def _lowered(item: Mapping[Any, Any], limit: int) -> dict[str, Any]:
-    return dict(zip(_plain_keys(tuple(islice(item, limit))), item.values(), strict=False))
+    plain, _ = _plain_keys(tuple(islice(item, limit)))
+    return dict(zip(plain, item.values(), strict=False))
 
 
-def _plain_keys(written: tuple[Any, ...]) -> tuple[str, ...]:
+def _plain_keys(written: tuple[Any, ...]) -> tuple[tuple[str, ...], bool]:
+    """The names of an object, and whether one of them may be that of a product."""
     return _known_keys(written) if len(written) <= _FEW_KEYS else _each_plain(written)
 
 
-def _each_plain(written: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(_plain_key(str(key)[:_MAX_KEY]) for key in written)
+def _each_plain(written: tuple[Any, ...]) -> tuple[tuple[str, ...], bool]:
+    plain = tuple(_plain_key(str(key)[:_MAX_KEY]) for key in written)
+    return plain, not _INTERESTING.isdisjoint(plain)
 
 
 # the objects of a list have the same keys
@@ -112,19 +123,21 @@ def _plain_key(written: str) -> str:
 
 def _objects(blob: Any) -> Iterator[Lowered]:
     waiting = [blob]
+    children: Iterable[Any]
     for visited, value in enumerate(waiting):
         if visited > _MAX_VISITED:
             return
         if isinstance(value, dict):
-            children = list(value.values())[:_MAX_CHILDREN]
-            keys = _lowered(value, _MAX_CHILDREN)
-            if not _INTERESTING.isdisjoint(keys):
-                yield keys
+            children = value.values()
+            plain, is_interesting = _plain_keys(tuple(islice(value, _MAX_CHILDREN)))
+            if is_interesting:
+                yield dict(zip(plain, children, strict=False))
         elif isinstance(value, list):
-            children = value[:_MAX_CHILDREN]
+            children = value
         else:
             continue
-        waiting.extend([child for child in children if type(child) in _NESTED])
+        nested = [child for child in islice(children, _MAX_CHILDREN) if type(child) in _NESTED]
+        waiting.extend(nested)
 
 
 def _score(keys: Lowered, page: ProductPage, skus: frozenset[str]) -> float:

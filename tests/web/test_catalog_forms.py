@@ -10,12 +10,12 @@ from forager.products.alerts import list_alerts
 from forager.settings import Settings
 from parsers.archived_kiosk import Kiosk, item, kiosk_parsers
 from products.rows import add_product
-from web.catalog_rows import HOSTILE, Catalogue
+from web.catalog_rows import HOSTILE, Catalog
 from web.visitor import Visitor
 
 
 async def test_a_domain_is_changed_and_its_settings_taken_back(
-    visitor: Visitor, database: Database, catalogue: Catalogue
+    visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
     where = "/domains/shop.example"
     fields = {"delay": "2.5", "concurrency": "3", "active": "yes", "every": "6h", "adaptive": "no",
@@ -37,12 +37,12 @@ async def test_a_domain_is_changed_and_its_settings_taken_back(
 
 
 async def test_a_proxy_hides_its_password_and_is_switched(
-    visitor: Visitor, catalogue: Catalogue
+    visitor: Visitor, catalog: Catalog
 ) -> None:
     page = await visitor.get("/proxies")
     assert "somebody:***@proxy.example:3128" in page.text
     assert "secret" not in page.text
-    move = f"/proxies/{catalogue.proxy_id}/move"
+    move = f"/proxies/{catalog.proxy_id}/move"
     assert "s-disabled" in (await visitor.act(move, {"move": "disable"})).text
     assert "s-disabled" not in (await visitor.act(move, {"move": "enable"})).text
     assert "No proxies" in (await visitor.act(move, {"move": "remove"})).text
@@ -50,7 +50,7 @@ async def test_a_proxy_hides_its_password_and_is_switched(
 
 
 async def test_regions_and_costs_are_set_and_shown(
-    visitor: Visitor, database: Database, catalogue: Catalogue
+    visitor: Visitor, database: Database, catalog: Catalog
 ) -> None:
     await visitor.act("/domains/shop.example/set", {"active": "yes", "region": "eu"})
     assert (await Domains(database).get("shop.example")).region == "eu"
@@ -58,7 +58,7 @@ async def test_regions_and_costs_are_set_and_shown(
     assert "shop.example" in (await visitor.get("/domains?region=eu")).text
     assert "No matching domains" in (await visitor.get("/domains?region=us")).text
     assert "Costs" not in (await visitor.get("/proxies")).text
-    where = f"/proxies/{catalogue.proxy_id}"
+    where = f"/proxies/{catalog.proxy_id}"
     fields = {"cost": "0.25/request", "currency": "eur", "region": "us"}
     page = await visitor.act(f"{where}/set", fields)
     assert "0.25 EUR/request" in page.text
@@ -66,7 +66,7 @@ async def test_regions_and_costs_are_set_and_shown(
     assert (await visitor.act(f"{where}/set", {"cost": HOSTILE})).status == 422
     log = UsageLog(database)
     for host in ("shop.example", "shop.example", HOSTILE):
-        log.add(catalogue.proxy_id, host, 500)
+        log.add(catalog.proxy_id, host, 500)
     await log.run_once()
     bill = (await visitor.get("/proxies")).text
     assert "Costs" in bill
@@ -78,25 +78,23 @@ async def test_regions_and_costs_are_set_and_shown(
     assert "unknown" in taken.text
 
 
-async def test_the_secret_of_a_webhook_is_shown_once(
-    visitor: Visitor, catalogue: Catalogue
-) -> None:
+async def test_the_secret_of_a_webhook_is_shown_once(visitor: Visitor, catalog: Catalog) -> None:
     fields = {"url": "https://other.example/hooks", "kind": "product.price_changed"}
     made = await visitor.act("/webhooks", fields)
     secret = made.text.split('id="secret">')[1].split("<")[0]
     assert len(secret) > 16
-    for path in ("/webhooks", f"/webhooks/{catalogue.webhook_id}"):
+    for path in ("/webhooks", f"/webhooks/{catalog.webhook_id}"):
         assert secret not in (await visitor.get(path)).text
     assert "product.price_changed" in (await visitor.get("/webhooks")).text
     refused = await visitor.act("/webhooks", {"url": "http://localhost:9/"})
     assert refused.status >= 400
-    move = f"/webhooks/{catalogue.webhook_id}/move"
+    move = f"/webhooks/{catalog.webhook_id}/move"
     assert "s-disabled" in (await visitor.act(move, {"move": "disable"})).text
     assert (await visitor.act(move, {"move": "retry"})).status == 409
 
 
-async def test_a_webhook_is_changed_by_its_form(visitor: Visitor, catalogue: Catalogue) -> None:
-    where = f"/webhooks/{catalogue.webhook_id}"
+async def test_a_webhook_is_changed_by_its_form(visitor: Visitor, catalog: Catalog) -> None:
+    where = f"/webhooks/{catalog.webhook_id}"
     assert 'value="https://receiver.example/hooks"' in (await visitor.get(where)).text
     fields = {"url": "https://moved.example/hooks", "kind": "product.price_changed"}
     changed = await visitor.act(f"{where}/set", fields)
@@ -107,9 +105,7 @@ async def test_a_webhook_is_changed_by_its_form(visitor: Visitor, catalogue: Cat
     assert "https://moved.example/hooks" in (await visitor.get(where)).text
 
 
-async def test_parsers_say_what_cannot_be_rolled_back(
-    visitor: Visitor, catalogue: Catalogue
-) -> None:
+async def test_parsers_say_what_cannot_be_rolled_back(visitor: Visitor, catalog: Catalog) -> None:
     refused = await visitor.act("/parsers/generic/rollback")
     assert refused.status == 409
     assert "nothing to roll back" in refused.text
@@ -140,9 +136,9 @@ async def test_two_versions_are_compared_tried_and_rolled_out(
 
 
 async def test_a_webhook_gets_a_new_secret_and_is_removed(
-    visitor: Visitor, catalogue: Catalogue
+    visitor: Visitor, catalog: Catalog
 ) -> None:
-    where = f"/webhooks/{catalogue.webhook_id}"
+    where = f"/webhooks/{catalog.webhook_id}"
     rotated = await visitor.act(f"{where}/rotate")
     assert 'id="secret"' in rotated.text
     assert "Webhooks" in (await visitor.act(f"{where}/move", {"move": "remove"})).text

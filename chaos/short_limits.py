@@ -1,6 +1,6 @@
-"""Shorter waits: what a machine waits minutes for must be seen within a run of two minutes.
+"""Shorter limits: delays that normally take minutes must fit into a run of two minutes.
 
-Only constants change, and all in proportion; settings are set like settings.
+Constants are patched, and settings are set in the usual way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SETTINGS = {
     "scheduler_interval": 0.5,
     "task_retry_delay": 0.2,
     "task_retry_delay_max": 2.0,
-    # deaths are many here, and none of them the fault of a page
+    # processes die often here, and no page is the cause
     "max_retries": 8,
     "task_retries": 1000,
     "extraction_processes": 1,
@@ -51,7 +51,7 @@ SETTINGS = {
     "log_level": "warning",
     "log_format": "json",
 }
-# how long a process must be frozen to lose what it holds
+# how long a process must be frozen to lose its lease
 PAST_THE_LEASE = 25.0
 
 

@@ -1,11 +1,11 @@
-"""Faults of people: they pause, cancel, publish and roll back whenever they like."""
+"""Actions of users: pause, resume, cancel, retry, publish and roll back at any time."""
 
 from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
 
-from chaos.user import ApiAway
+from chaos.user import ApiUnavailable
 from chaos.world import Hit, World
 
 
@@ -40,7 +40,7 @@ async def _move(world: World, action: str, statuses: tuple[str, ...]) -> Hit | N
             return None
         job = world.chance.choice(sorted(jobs, key=lambda job: str(job["source"])))
         done = await world.user.move(job["id"], action)
-    except ApiAway:
+    except ApiUnavailable:
         return None
     words = f"{action} {job['source']}" + ("" if done else ": refused")
     return Hit(words, frozenset({UUID(job["id"])}) if action == "resume" and done else frozenset())
@@ -50,6 +50,6 @@ async def _publish(world: World, action: str) -> Hit | None:
     host = world.chance.choice(world.site.docs)
     try:
         done = await world.user.ask("POST", f"/sources/{host.name}/{action}")
-    except ApiAway:
+    except ApiUnavailable:
         return None
     return None if done is None else Hit(f"{action} {host.name} to {done['number']}")

@@ -1,4 +1,4 @@
-"""What the harness asks the database, to hold it against the truth."""
+"""Queries for the state of the database, to compare it with the expected outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from forager.db.database import Connection
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """What a crawl says of itself, and what its rows say."""
+    """The counters of a crawl, and the numbers of its rows."""
 
     job_id: UUID
     status: str
@@ -25,7 +25,7 @@ class LedgerRow:
 
 
 async def select_unbalanced(connection: Connection) -> list[LedgerRow]:
-    """Crawls whose ledger says something else than their rows.
+    """Crawls whose ledger differs from their rows.
 
     In order: discovered, pending, fetched, unchanged, duplicate, failed, excluded.
     """
@@ -66,7 +66,7 @@ async def select_unbalanced(connection: Connection) -> list[LedgerRow]:
 
 
 async def select_bad_publications(connection: Connection) -> list[str]:
-    """Sources that readers see something else of than one complete generation."""
+    """Sources of which readers do not see exactly one complete generation."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
@@ -98,7 +98,7 @@ async def select_bad_publications(connection: Connection) -> list[str]:
 
 
 async def select_old_writes(connection: Connection, after: int) -> list[tuple[int, str]]:
-    """Writes by somebody whose lease was another's by then."""
+    """Writes under a lease that was not current."""
     cursor = await connection.execute(
         """
         SELECT id, concat_ws(' ', what, 'of', job_id, 'written with lease', lease, 'while', held,
@@ -111,7 +111,7 @@ async def select_old_writes(connection: Connection, after: int) -> list[tuple[in
 
 
 async def count_nameless_writes(connection: Connection) -> int:
-    """Commits of runners that did not say which lease they had: nobody could have found them."""
+    """Commits of runners that did not set their lease, and could not be checked."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         "SELECT count(*) FROM chaos.commits WHERE what = 'batch' AND lease IS NULL"
@@ -120,7 +120,7 @@ async def count_nameless_writes(connection: Connection) -> int:
 
 
 async def select_attempt_trouble(connection: Connection) -> list[str]:
-    """Attempts that were settled twice, or wrote something else than one extraction each."""
+    """Attempts that were settled twice, or did not write exactly one extraction."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
@@ -149,7 +149,7 @@ async def select_attempt_trouble(connection: Connection) -> list[str]:
 
 
 async def select_prices(connection: Connection) -> list[tuple[str, Decimal]]:
-    """Every price of every product in the order of its history."""
+    """All prices of all products, in the order of their histories."""
     cursor = await connection.execute(
         """
         SELECT p.url, h.price FROM price_history h JOIN products p ON p.id = h.product_id
@@ -211,7 +211,7 @@ async def count_stale_tasks(connection: Connection, since: datetime) -> int:
 
 
 async def count_unsettled(connection: Connection) -> int:
-    """Tasks that somebody holds, and messages that are still to be sent."""
+    """Claimed tasks, and messages that are not sent yet."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
@@ -240,7 +240,7 @@ async def select_commits(
 
 
 async def select_archive_refs(connection: Connection) -> list[ArchiveRef]:
-    """Every record of the archive that anything refers to."""
+    """All records of the archive that rows refer to."""
     cursor = await connection.execute(
         """
         SELECT segment, segment_offset, segment_length FROM crawl_visited
@@ -263,14 +263,14 @@ async def select_last_commit(connection: Connection) -> int:
 
 
 async def select_manifests(connection: Connection, source_id: str) -> list[list[int]]:
-    """The documents of every generation that readers were ever shown of a source."""
+    """The documents of all generations of a source that were ever published."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute("SELECT documents FROM chaos.manifests WHERE source_id = %s", (source_id,))
     return await cursor.fetchall()
 
 
 async def count_misdated(connection: Connection, begun: datetime) -> int:
-    """Rows whose time is not of this run: somebody believed the clock of his machine."""
+    """Rows with a timestamp outside this run, taken from a changed clock."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """
@@ -294,7 +294,7 @@ async def count_misdated(connection: Connection, begun: datetime) -> int:
 
 
 async def terminate_sessions(connection: Connection, share: float) -> int:
-    """End some sessions of Forager's processes; how many."""
+    """Terminate some sessions of Forager's processes; return their number."""
     cursor = connection.cursor(row_factory=scalar_row)
     await cursor.execute(
         """

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos.family import members
+from chaos.run_processes import processes_of
 from forager.db.embedded import server_status
 
 LIMIT = 100.0
@@ -18,7 +18,7 @@ HARNESS = """
 import asyncio, sys
 from pathlib import Path
 from chaos.cluster import running_cluster
-from chaos.family import members
+from chaos.run_processes import processes_of
 from chaos.reaper import start_reaper
 from forager.logs import configure_logs
 
@@ -26,7 +26,7 @@ async def main(folder: Path) -> None:
     configure_logs("critical")
     start_reaper(folder)
     async with running_cluster(folder, workers=1) as cluster:
-        while len(members(folder)) < 3:
+        while len(processes_of(folder)) < 3:
             await asyncio.sleep(0.1)
         print(cluster.server.pid, flush=True)
         await asyncio.Event().wait()
@@ -45,13 +45,13 @@ def test_a_killed_harness_leaves_nothing_behind(tmp_path: Path) -> None:
     assert harness.stdout is not None
     with harness.stdout as said:
         postmaster = int(said.readline())
-        left = members(folder)
+        left = processes_of(folder)
         assert len(left) >= 3
         assert server_status(folder / "server").pid == postmaster
         harness.kill()
         harness.wait(LIMIT)
     deadline = time.monotonic() + LIMIT
-    while folder.exists() or psutil.pid_exists(postmaster) or members(folder):
+    while folder.exists() or psutil.pid_exists(postmaster) or processes_of(folder):
         assert time.monotonic() < deadline, "something is left"
         time.sleep(0.1)
     assert not any(process.is_running() for process in left)

@@ -1,4 +1,4 @@
-"""Answers that get lost: the database does what it was asked, and whoever asked hears a timeout."""
+"""Lost answers: the database commits, but the client receives a timeout."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from chaos.control import Control
 
 def patches(control: Control) -> dict[str, Callable[[ModuleType], None]]:
     def change(module: ModuleType) -> None:
-        honest = module.Database.connection
+        original = module.Database.connection
         chance = random.Random()  # noqa: S311 - not a secret
 
         @asynccontextmanager
         async def connection(self: Any) -> AsyncIterator[Any]:
-            async with honest(self) as line:
+            async with original(self) as line:
                 yield line
-            # whatever was done is committed by now
-            if chance.random() < control.lie_rate:
-                control.note_lie()
+            # the transaction is committed by now
+            if chance.random() < control.lost_answer_rate:
+                control.record_lost_answer()
                 raise module.DatabaseUnavailable("the answer was lost (by the chaos harness)")
 
         module.Database.connection = connection

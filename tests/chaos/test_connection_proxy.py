@@ -9,22 +9,22 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from chaos.line import Line
+from chaos.connection_proxy import ConnectionProxy
 
 LIMIT = 60.0
 
 
 @pytest.fixture
-async def line(database_url: str) -> AsyncIterator[Line]:
-    async with Line(database_url) as line:
+async def line(database_url: str) -> AsyncIterator[ConnectionProxy]:
+    async with ConnectionProxy(database_url) as line:
         yield line
 
 
-async def connect(line: Line) -> AsyncConnection:
+async def connect(line: ConnectionProxy) -> AsyncConnection:
     return await AsyncConnection.connect(line.url, autocommit=True, connect_timeout=30)
 
 
-async def test_a_line_that_works(line: Line) -> None:
+async def test_a_line_that_works(line: ConnectionProxy) -> None:
     line.delay = 0.01
     async with await connect(line) as connection:
         large = "x" * 300_000
@@ -32,7 +32,7 @@ async def test_a_line_that_works(line: Line) -> None:
         assert await cursor.fetchone() == (large,)
 
 
-async def test_a_line_that_is_cut_and_down(line: Line) -> None:
+async def test_a_line_that_is_cut_and_down(line: ConnectionProxy) -> None:
     connection = await connect(line)
     line.is_down = True
     assert line.cut() == 1
@@ -45,7 +45,7 @@ async def test_a_line_that_is_cut_and_down(line: Line) -> None:
         await again.execute("SELECT 1")
 
 
-async def test_a_line_that_is_half_open(line: Line) -> None:
+async def test_a_line_that_is_half_open(line: ConnectionProxy) -> None:
     connection = await connect(line)
     assert line.silence() == 1
     assert line.silence() == 0

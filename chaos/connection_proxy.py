@@ -1,4 +1,4 @@
-"""The line between Forager and PostgreSQL: a TCP proxy that can delay, cut, and go silent."""
+"""A TCP proxy between Forager and PostgreSQL that can delay, cut and silence connections."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Self
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 CHUNK = 65536
-# a silent connection is given up by the network itself after so long
+# the network closes a silent connection after this time
 SILENT_LIMIT = 40.0
 
 
-class Line:
-    """A proxy on loopback before the server behind `url` (TCP or Unix socket)."""
+class ConnectionProxy:
+    """A proxy on loopback in front of the server at `url` (TCP or Unix socket)."""
 
     def __init__(self, url: str) -> None:
         self._parts = urlsplit(url)
@@ -36,14 +36,14 @@ class Line:
         self.cut()
 
     def cut(self) -> int:
-        """End every connection there is; how many."""
+        """Cut all connections; return their number."""
         wires = list(self._wires)
         for wire in wires:
             wire.end()
         return len(wires)
 
     def silence(self) -> int:
-        """All connections there are now stay open, and nothing comes through; how many."""
+        """Keep all connections open, but transfer nothing; return their number."""
         wires = [wire for wire in self._wires if not wire.silent]
         for wire in wires:
             wire.silence()
@@ -55,7 +55,7 @@ class Line:
             return
         try:
             back, forth = await self._connect()
-        except OSError:  # the server is away: so is the line
+        except OSError:  # the server is unavailable, and so is the proxy
             writer.transport.abort()
             return
         wire = _Wire(self, (reader, forth), (back, writer))
@@ -78,9 +78,9 @@ Way = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Wire:
-    """One connection through the line."""
+    """One connection through the proxy."""
 
-    def __init__(self, line: Line, *ways: Way) -> None:
+    def __init__(self, line: ConnectionProxy, *ways: Way) -> None:
         self.silent = False
         self._line = line
         self._ways = ways

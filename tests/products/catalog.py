@@ -1,4 +1,4 @@
-"""A small catalogue, and how to read all of it."""
+"""A small catalog, and how to read all of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def product(name: str, price: str | None = "10", **more: Any) -> Product:
     )
 
 
-CATALOGUE = {
+CATALOG = {
     "chair": product("Chair", "120", brand="Oak", category=("Home", "Seating"), sku="C-1"),
     "stool": product("Bar stool", "60", brand="oak", category=("Home", "Seating", "Bar")),
     "sofa": product("Sofa", "900", brand="Pine", rating=Decimal("4.8"), gtin="4006381333931"),

@@ -1,4 +1,4 @@
-"""Who belongs to a run: every process that it started, and nobody else."""
+"""The processes of a run: all that it started, directly or indirectly."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from forager.processes.started import MARK_VARIABLE
 
 PARENT = "CHAOS_PARENT"
 _PR_SET_PDEATHSIG = 1
-# how a session tells which lease its runner was started with; the audit compares
+# the session setting with the lease of the runner; the audit triggers compare it
 LEASE_SETTING = "chaos.lease"
 
 
 def die_with_parent() -> None:
-    """The processes of a harness that was killed end with it; theirs notice by themselves."""
+    """End this process when the harness is killed; its children notice that by themselves."""
     if sys.platform == "linux" and os.environ.get(PARENT) == str(os.getppid()):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def patches() -> dict[str, Callable[[ModuleType], None]]:
-    """Let sessions of runners say which lease they were started with."""
+    """Set the lease of the runner in its database sessions."""
     mark = os.environ.get(MARK_VARIABLE, "").split()
 
     def change(module: ModuleType) -> None:
@@ -46,8 +46,8 @@ def patches() -> dict[str, Callable[[ModuleType], None]]:
     return {"forager.db.database": change} if len(mark) == 3 else {}
 
 
-def members(folder: Path) -> list[psutil.Process]:
-    """All processes that were started with this control folder."""
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Find all processes that were started with this control folder."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -56,9 +56,9 @@ def members(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def end_members(folder: Path) -> int:
-    """Kill what is left of a run; how many there were."""
-    left = members(folder)
+def kill_processes_of(folder: Path) -> int:
+    """Kill the remaining processes of a run; return their number."""
+    left = processes_of(folder)
     for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()

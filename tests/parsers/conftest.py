@@ -1,0 +1,16 @@
+"""The parsers of a small shop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from parsers.archived_kiosk import kiosk_parsers
+
+
+@pytest.fixture
+def kiosk() -> Iterator[None]:
+    """The parsers of the kiosk are loaded in this process during the test."""
+    with kiosk_parsers():
+        yield
