@@ -95,11 +95,17 @@ async def test_a_closed_pipe_is_no_error(queue: Queue) -> None:
     ],
 )
 def test_wrong_settings_are_refused(
-    environment: dict[str, str], toml: str, words: str, tmp_path: Path
+    environment: dict[str, str],
+    toml: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if toml:
         (tmp_path / "forager.toml").write_text(toml)
-    refused = forager("config", "show", **environment)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    refused = forager_here("config", "show")
     assert (refused.code, refused.out) == (2, "")
     assert words in refused.err
     assert "Traceback" not in refused.err
