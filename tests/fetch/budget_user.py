@@ -17,6 +17,7 @@ from uuid import uuid4
 from forager.clock import local_time
 from forager.db.database import Database
 from forager.fetch.budgets.budget import Budgets
+from forager.logs import configure_logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +55,5 @@ async def work(budgets: Budgets, options: Options, numbers: Iterator[int]) -> No
 
 
 if __name__ == "__main__":
+    configure_logs("warning")  # to standard error
     asyncio.run(main(sys.argv[1], Options(**json.loads(sys.argv[2]))))
