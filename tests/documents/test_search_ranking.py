@@ -94,6 +94,14 @@ async def test_titles_that_begin_with_the_name_of_the_site(database: Database) -
     assert await first("RemoteIpValve") == "/valves"
 
 
+async def test_names_with_stop_words_are_not_searched_by_their_other_words(
+    database: Database,
+) -> None:
+    sections = {"/a": [("Objects", "Call toString on it.")], "/b": [("Strings", "A string.")]}
+    await Corpus(database).publish("d.example", sections)
+    assert paths(await search(database, SearchRequest(query="toString"))) == ["/a"]
+
+
 @pytest.mark.parametrize("query", ["string", "List<String>", "mapleader", "quoted", "<Leader>"])
 async def test_words_between_angle_brackets(database: Database, query: str) -> None:
     await Corpus(database).publish("d.example", SITE)

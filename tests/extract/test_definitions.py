@@ -8,6 +8,7 @@ from forager.documents.names import section_names
 from forager.extract.composition import extract_document
 from forager.extract.document import Document
 from forager.extract.identifiers import container_of, qualified_names
+from forager.extract.markdown.tokens import tokenize
 from forager.extract.sections import CONTINUED
 
 URL = "https://docs.example.org/guide/page.html"
@@ -181,6 +182,35 @@ def test_signatures_side_by_side() -> None:
 )
 def test_signatures_without_an_anchor_begin_no_section(html: str) -> None:
     assert len(read(f"<h1>A</h1><p>a</p>{html}").sections) == 1
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div class=signature id=s>Yours,<br>A. Writer</div>",
+        "<div class=spec id=s><p>Weighs <b>3</b> kg.</p></div>",
+        "<div class=src id=s><pre><code>a\nb</code></pre></div>",
+        f"<div class=spec id=s>{'<b>a</b>' * 500}</div>",
+    ],
+)
+def test_boxes_and_letters_are_no_signatures(html: str) -> None:
+    assert len(read(f"<h1>A</h1><p>a</p>{html}").sections) == 1
+
+
+@pytest.mark.parametrize("link", ["Source", "edit", "[source]"])
+def test_links_to_source_code_in_headings(link: str) -> None:
+    html = f"<h1>A</h1><p>a</p><h2 id=s>Getting the page's <a href=/s>{link}</a></h2><p>b</p>"
+    text = "Getting the page's" if link[0] == "[" else f"Getting the page's {link}"
+    assert outline(html)[1][2] == text
+
+
+def test_elements_around_others() -> None:
+    tokens = tokenize("<div><p>a<br></p><p>b</p><ul><li>c</li></ul></div>")
+    names = [tag.name for tag in tokens.tags]
+    assert [tokens.parent_of(at) for at, name in enumerate(names) if name in ("p", "br", "ul")] == [
+        0, 1, 0, 0,
+    ]  # fmt: skip
+    assert tokens.parent_of(names.index("li")) == names.index("ul")
 
 
 def test_terms_in_groups_with_an_anchor() -> None:

@@ -343,6 +343,13 @@ def test_a_name_that_begins_the_title_and_stands_alone_is_a_brand(markup: str) -
         "<a href='/c/1'>Visit our store</a><a href='/c/1'>Visit the store</a>",
         "<dl><dt>Designer</dt><dd>Henrik Prent</dd></dl>",
         "<p>Designer furniture</p>",
+        "<h2>More From The Same Brand</h2><h2>More of What You Love</h2>",
+        "<h2>Visit the Size Guide page</h2><h2>View all products from A to Z</h2>",
+        "<p class='breadcrumb'><a href='/s'>Running</a></p><h2>More from Running</h2>",
+        "<img src='/1.jpg' alt='Trail Runner'>",
+        "<a href='/t/1'>Trail</a>, <a href='/t/2'>Outdoor</a>",
+        "<ul><li><a href='/t/1'>Trail</a></li></ul>",
+        "<p class='product__sku caption-with-letter-spacing'>SKU: TR3-42</p>",
     ],
 )
 def test_calls_that_name_no_brand(markup: str) -> None:
@@ -361,3 +368,8 @@ def test_calls_that_name_no_brand(markup: str) -> None:
 )
 def test_codes_in_the_markup_of_shops(markup: str, sku: str | None) -> None:
     assert read(HEADING + PRICE + markup + BUY).sku == sku
+
+
+def test_the_days_of_a_lowest_price_are_no_price() -> None:
+    lowest = "<div class=price>Lowest price of the last 30 days: <b>$80.00</b></div>"
+    assert read(HEADING + lowest + BUY).price is None

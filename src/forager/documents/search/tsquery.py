@@ -100,7 +100,7 @@ def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) 
     for terms in query.alternatives:
         last = terms[-1]
         read = [
-            (term, _term(term, [*islice(rest, len(term.texts))], reading, is_last=term is last))
+            (term, _term(term, _read_words(term, rest), reading, is_last=term is last))
             for term in terms
         ]
         wanted = [
@@ -124,6 +124,16 @@ def build(query: Query, words: Sequence[str], reading: Reading = Reading.TYPED) 
         is_simple=len(query.alternatives) == 1,
         typed=" ".join(term.text for term in query.terms if not term.negated),
     )
+
+
+def _read_words(term: Term, rest: Iterator[str]) -> list[str]:
+    """The texts of a term as PostgreSQL reads them.
+
+    The words of a name count only if none is a stop word: of `toString`, "string" would be left.
+    """
+    text, *parts = islice(rest, len(term.texts))
+    between = term.parts.count(" ")
+    return [text, *(words for words in parts if words.count(" <-> ") == between)]
 
 
 def _term(term: Term, words: Sequence[str], reading: Reading, *, is_last: bool) -> str:

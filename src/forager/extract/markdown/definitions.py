@@ -12,7 +12,7 @@ from forager.extract.markdown.headings import HeadingText, read_heading
 from forager.extract.markdown.phrasing import Links, Phrasing
 from forager.extract.markdown.tags import Tag
 from forager.extract.markdown.tokens import Tokens
-from forager.extract.text import collapse
+from forager.extract.text import collapse, name_set
 
 MAX_HEADING_LENGTH = 1_000
 MAX_MARKDOWN_HEADING = 4_000
@@ -125,7 +125,7 @@ class Definitions(Phrasing):
         """Begin the section of a definition that is no term of a list; 0 without an anchor."""
         tokens, blocks = self._tokens, self.blocks
         end = tokens.closing[index]
-        if self._cell or blocks.in_quote or self._in_heading:
+        if self._cell or blocks.in_quote or self._in_heading or not is_declaration(tokens, index):
             return 0
         heading = read_heading(tokens, index, end)
         if not 0 < len(heading.text) <= MAX_HEADING_LENGTH:
@@ -147,13 +147,13 @@ class Definitions(Phrasing):
 
     def _place_of(self, index: int, tag: Tag, heading: HeadingText) -> tuple[str | None, int]:
         """The anchor of a signature, and the element that holds the definition."""
-        whole = parent_of(self._tokens, index)
+        whole = self._tokens.parent_of(index)
         if anchor := tag.attributes.get("id") or heading.inner:
             return anchor, whole
         if around := id_around(self._tokens, index):
             return around
         if whole not in self._declared:
-            whole = parent_of(self._tokens, whole)
+            whole = self._tokens.parent_of(whole)
         return heading.permalink, whole
 
     def _resume_after(self, index: int, part: Part) -> None:
@@ -222,6 +222,8 @@ class _Declared:
 
 
 _SEPARATORS = ",; "  # what is left of a list whose links were left out
+_MAX_TAGS = 400  # of a declaration
+_MAX_SOURCE = 8 * MAX_HEADING_LENGTH  # characters of a declaration with those between its tags
 _NEAR = 8  # tags before a signature among which the element around it begins
 MAX_TERM = 300  # characters; a longer entry is a paragraph, unless it is a signature
 _OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
@@ -229,6 +231,9 @@ _OPTION = re.compile(r"--?[A-Za-z0-9?][\w-]*+(?:[\s=,\[|/]|$)")
 _NOTES = re.compile(r"footnote|citation|reference|bibliograph|field-list|option-list-notes")
 _LETTER = re.compile(r"[^\W\d_]|[-$<@%_]")
 _CODE = frozenset({"code", "tt", "kbd", "samp", "var", "pre"})
+# in a declaration, the name stands in one of these, and none of the blocks is in it
+_NAMED = _CODE | {"a", "span", "strong", "b", "em", "i"}
+_BLOCKS = name_set("h1 h2 h3 h4 h5 h6 p pre table img figure blockquote ul dl")
 
 
 def may_be_definition(tokens: Tokens, start: int) -> bool:
@@ -280,6 +285,16 @@ def signature(tokens: Tokens, start: int, end: int, text: str) -> str:
     return code_span(text) if is_code or _OPTION.match(text) else escape_text(text)
 
 
+def is_declaration(tokens: Tokens, start: int) -> bool:
+    """Whether an element with the name of a signature is one, and no box or closing of a letter."""
+    end = tokens.closing[start]
+    # elements inside of each other could cost the square of the page
+    if end - start > _MAX_TAGS or sum(map(len, tokens.texts[start + 1 : end])) > _MAX_SOURCE:
+        return False
+    names = {tag.name for tag in tokens.tags[start + 1 : end]}
+    return names.isdisjoint(_BLOCKS) and not names.isdisjoint(_NAMED)
+
+
 def id_around(tokens: Tokens, start: int) -> tuple[str, int] | None:
     """The id of the nearest element that begins with this one, and its index."""
     for at in range(start - 1, max(-1, start - 1 - _NEAR), -1):
@@ -288,8 +303,3 @@ def id_around(tokens: Tokens, start: int) -> tuple[str, int] | None:
         if tokens.closing[at] > start and (found := tokens.tags[at].attributes.get("id")):
             return found, at
     return None
-
-
-def parent_of(tokens: Tokens, start: int) -> int:
-    """The index of the element around another one."""
-    return next((at for at in range(start - 1, -1, -1) if tokens.closing[at] > start), 0)

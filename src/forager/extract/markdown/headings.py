@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from forager.extract.content.boilerplate import Verdict
+from forager.extract.content.boilerplate import HEADINGS, Verdict
 from forager.extract.markdown.tags import Tag, unescape
 from forager.extract.markdown.tokens import Tokens
 from forager.extract.text import collapse, name_set
@@ -70,7 +70,7 @@ def _read_element(tokens: Tokens, start: int, index: int, heading: HeadingText, 
     is_place = len(href) > 1 and href[0] == "#"
     is_left_out = _is_left_out(tag.verdict, text, whole)
     if tag.name == "a" and not is_left_out:
-        is_left_out = (is_place and is_sign(text)) or _is_source_link(text, whole)
+        is_left_out = (is_place and is_sign(text)) or _is_source_link(tokens, start, text, whole)
     if is_left_out:
         heading.skipped.add(index)
         if is_place:
@@ -100,9 +100,14 @@ def _is_left_out(verdict: Verdict, text: str, whole: str) -> bool:
     return rest > min(len(text), _ENOUGH_WORDS) or is_sign(text)
 
 
-def _is_source_link(text: str, whole: str) -> bool:
-    """Whether a link leads from a definition to its source code."""
-    return len(text) <= _SOURCE_LENGTH < len(whole) and text.strip("[] ").lower() in _SOURCE
+def _is_source_link(tokens: Tokens, start: int, text: str, whole: str) -> bool:
+    """Whether a link leads from a definition to its source code.
+
+    In a heading, the word needs brackets: "Getting the source" is a title.
+    """
+    if not len(text) <= _SOURCE_LENGTH < len(whole) or text.strip("[] ").lower() not in _SOURCE:
+        return False
+    return tokens.tags[start].name not in HEADINGS or text[0] == "["
 
 
 def _is_around(tokens: Tokens, start: int, target: str) -> bool:

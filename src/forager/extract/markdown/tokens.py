@@ -45,6 +45,7 @@ class Tokens:
     link_shares: dict[int, float] = field(default_factory=dict)  # of the text of elements
     _heading_ids: frozenset[str] | None = None
     _ids: frozenset[str] | None = None
+    _parents: list[int] = field(default_factory=list)
 
     @property
     def ids(self) -> frozenset[str]:
@@ -60,6 +61,12 @@ class Tokens:
             found = (first_id(self, index) for index in self.headings)
             self._heading_ids = frozenset(filter(None, found))
         return self._heading_ids
+
+    def parent_of(self, index: int) -> int:
+        """The index of the element around another one; 0 for the outermost."""
+        if not self._parents:
+            self._parents = _parents(self.closing)
+        return self._parents[index]
 
     def kept_text(self, start: int, end: int) -> str:
         """The text between two tags, still escaped, without elements that are not content."""
@@ -128,6 +135,19 @@ def _pair(tokens: Tokens) -> None:
                 _register(tokens, index, tag, open_elements, tables)
     for index in open_elements:  # only of markup that was cut
         closing[index] = len(tags) - 1
+
+
+def _parents(closing: list[int]) -> list[int]:
+    """The index of the element around each tag, found in one walk."""
+    parents: list[int] = []
+    open_elements: list[int] = []
+    for index, end in enumerate(closing):
+        while open_elements and closing[open_elements[-1]] <= index:
+            open_elements.pop()
+        parents.append(open_elements[-1] if open_elements else 0)
+        if end > index:
+            open_elements.append(index)
+    return parents
 
 
 def _register(

@@ -101,9 +101,11 @@ _MAKER_SHOP = re.compile(rf"(?:{_MAKER_CALLS}){_CALLED}", re.IGNORECASE)
 _ALL_OF_BRAND = re.compile(rf"(?:Shop|View|See|Browse|Discover|Explore) all{_CALLED}")
 # "more from this collection", "more from our blog"
 _NO_MAKER = re.compile(
-    r"(?:this|these|that|our|us|your|my|same|other|similar|diese[mrs]?|uns|unser\w*|cette?|ces|notre"
+    r"(?:the\s+)?(?:this|these|that|our|us|your|my|same|other|similar|diese[mrs]?|uns|unser\w*|cette?|ces|notre"
     r"|nos|esta|este|nuestr\w+|questo|questa|deze|onze|brand|seller|shop|store|collection|categor\w+"
-    r"|range|serie\w*|products?|items?)\b",
+    r"|range|serie\w*|products?|items?|what|blog|journal|magazine|instagram|facebook|tiktok|youtube"
+    r"|help|faq|size guide|size chart|contact|a (?:to|bis|à|a|tot) z)\b"
+    r"|(?:sale|new in|new arrivals|type|women|men|kids|soldes)$",
     re.IGNORECASE,
 )
 # the first letters of such lines

@@ -95,6 +95,8 @@ def _call_facts(lines: list[Text], view: View) -> Iterator[Fact]:
     ]  # fmt: skip
     for each in calls:
         called = _about(each[2], view) or maker_called(each[2]) or _all_of(each, view)
+        if called and words_in(called) <= words_in(view.crumbs):
+            continue  # the category of the product
         if brand := shown_brand(called or ""):
             bonus = 0.12 if words_in(brand) <= words_in(" ".join(view.page.titles)) else 0.0
             yield Fact(FieldName.BRAND, brand, 0.46 + bonus, "dom:call")
@@ -107,12 +109,9 @@ def _about(text: str, view: View) -> str | None:
 
 
 def _all_of(line: Text, view: View) -> str | None:
-    """A brand of which the shop has more, and not the category of the product."""
-    name = all_called(line[2])
-    if name is None or line[0] > view.start + _NEAR or _is_elsewhere(line, view):
-        return None
-    crumbs = " ".join(each.node.text(separator=" ")[:500] for each in view.elements.crumbs[:5])
-    return None if words_in(name) <= words_in(crumbs) else name
+    """A brand of which the shop has more."""
+    is_far = line[0] > view.start + _NEAR
+    return None if is_far or _is_elsewhere(line, view) else all_called(line[2])
 
 
 def _following(lines: list[Text], at: int) -> str:
@@ -195,18 +194,31 @@ def _logos(view: View) -> Iterator[tuple[Element, str | None]]:
         address = (attributes.get("src") or "")[:300]
         if not alt or len(alt) > 2 * _MAX_BRAND:
             continue
-        if _LOGO.search(alt) or _BRAND_PATH.search(address) or _begins_title(alt, view):
+        if _LOGO.search(alt) or _BRAND_PATH.search(address) or _is_small_part(alt, view):
             yield element, shown_brand(_LOGO.sub("", alt))
+
+
+def _is_small_part(alt: str, view: View) -> bool:
+    """Whether a description begins the title, and is no short name of the product in a photo."""
+    return _begins_title(alt, view) and 2 * len(alt.split()) < len(view.page.titles[0].split())
 
 
 def _title_links(view: View) -> Iterator[tuple[Element, str | None]]:
     """Links beside the heading that repeat its first words; those of breadcrumbs name a kind."""
-    crumbs = " ".join(each.node.text(separator=" ")[:500] for each in view.elements.crumbs[:5])
     for element in view.anchors:
         if abs(element.order - view.start) <= _BESIDE:
             text = " ".join(element.node.text(separator=" ")[:300].split())
-            if _begins_title(text, view) and text not in crumbs:
+            if _begins_title(text, view) and text not in view.crumbs and not _is_listed(element):
                 yield element, shown_brand(text)
+
+
+def _is_listed(link: Element) -> bool:
+    """Whether a link is one of several side by side: categories, and tags of the product."""
+    parent, before, after = link.node.parent, link.node.prev, link.node.next
+    # the text between two links is a node as well
+    beside = [before, before and before.prev, after, after and after.next]
+    is_link = any(each is not None and each.tag == "a" for each in beside)
+    return is_link or (parent is not None and parent.tag == "li")
 
 
 def _begins_title(text: str, view: View) -> bool:
@@ -252,7 +264,8 @@ def shown_brand(text: str) -> str | None:
     brand = brand_of(" ".join(text.split()))
     if brand is None or len(brand) >= _MAX_BRAND or brand[-1] in ".!?:,":
         return brand if brand and re.fullmatch(r"(?:\w\.){2,5}", brand) else None
-    if _NOT_BRAND.search(brand) or any(money.symbol for money in money_in(brand)):
+    # after a colon stands the value of another label
+    if ": " in brand or _NOT_BRAND.search(brand) or any(money.symbol for money in money_in(brand)):
         return None
     return _COUNT.sub("", brand) or None
 

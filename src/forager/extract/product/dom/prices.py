@@ -266,7 +266,9 @@ def _judged(
         before = _text_before(element.node)
         if _OTHER_LABEL.fullmatch(before):
             return
-    if _LOWEST.search(before):
+    # its number of days is no price either
+    named_lowest = before if money.symbol else before + text[money.start : money.end]
+    if _LOWEST.search(named_lowest):
         return
     struck = view.surroundings.of(element.node).struck
     named = _FORMER.search(element.names) or _FORMER_WORDS.search(before)

@@ -99,6 +99,11 @@ class View:
         first, last = self.start - _NEAR, self.start + _NEAR
         return list(anchors_near(self.page.tree, first, last))
 
+    @cached_property
+    def crumbs(self) -> str:
+        """The beginning of the breadcrumbs."""
+        return " ".join(each.node.text(separator=" ")[:500] for each in self.elements.crumbs[:5])
+
     @property
     def texts(self) -> list[Text]:
         """The short texts that stand in elements, in the order of the page."""
