@@ -96,6 +96,10 @@ class DiskFull(ForagerError):
     """There is no space left; work waits until there is."""
 
 
+class ReaderLeft(BrokenPipeError):
+    """The reader of a pipe that is written to has closed it."""
+
+
 class LeaseLost(ForagerError):
     """The job's lease now belongs to someone else; nothing more may be written."""
 

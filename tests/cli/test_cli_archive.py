@@ -246,8 +246,9 @@ def test_an_export_that_misses_responses_says_so_and_fails(
     assert "3 responses could not be read" in result.err
 
 
+@pytest.mark.parametrize("output", ["standard output", "named pipe"])
 def test_a_reader_that_has_seen_enough_is_no_error(
-    refs: list[ArchiveRef], database_url: str
+    refs: list[ArchiveRef], database_url: str, tmp_path: Path, output: str
 ) -> None:
     change(
         database_url,
@@ -259,16 +260,19 @@ def test_a_reader_that_has_seen_enough_is_no_error(
         RETURNING 1
         """,
     )
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
     child = subprocess.Popen(
-        [FORAGER, "export", job_id_of(refs)],
+        [FORAGER, "export", job_id_of(refs), "-o", pipe if output == "named pipe" else "-"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     assert child.stdout is not None
     assert child.stderr is not None
     with child:
-        assert child.stdout.readline().startswith(b'{"url"')
-        child.stdout.close()
+        reader = pipe.open("rb") if output == "named pipe" else child.stdout
+        assert reader.readline().startswith(b'{"url"')
+        reader.close()
         assert (child.stderr.read(), child.wait()) == (b"", 0)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
+import stat
 import subprocess
 import sys
 import tracemalloc
@@ -310,6 +312,23 @@ def test_places_where_no_file_can_be(tmp_path: Path) -> None:
         pass
     with pytest.raises(ForagerError), whole_file(tmp_path / ("x" * 300), overwrite=True):
         pass
+
+
+def test_a_folder_that_cannot_be_synced_has_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders that a virtual machine shares with its host cannot."""
+    sync_to_disk = os.fsync
+
+    def refuse_folders(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync_to_disk(fd)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    with whole_file(tmp_path / "x", overwrite=False) as file:
+        file.write(b"whole")
+    assert (tmp_path / "x").read_bytes() == b"whole"
 
 
 def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A library over all stores can neither append nor sync, so files are written by h
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -18,7 +19,7 @@ from uuid import uuid4
 from forager.archive.record import FULL, ArchiveError, DamagedRecord, StorageFull, disk_errors
 from forager.archive.segment import ArchiveRef, parse_segment_name, refs_of
 from forager.archive.storage import SEGMENTS, FileKind, StoredSegment, in_thread
-from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound
+from forager.errors import ForagerError, InvalidInput, NotAllowed, NotFound, ReaderLeft
 from forager.hints import Hint, Option
 from forager.permissions import PRIVATE_FILE, make_private_folder, private_opener
 
@@ -207,6 +208,9 @@ def sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of file systems that cannot sync folders
+            raise
     finally:
         os.close(fd)
 
@@ -246,8 +250,11 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
         place = Path(os.path.realpath(target))
         if place.exists() and not place.is_file() and not place.is_dir():
             # a device or a pipe is written to, never replaced
-            with place.open("wb") as file:
-                yield file
+            try:
+                with place.open("wb") as file:
+                    yield file
+            except BrokenPipeError as error:
+                raise ReaderLeft from error
             return
         _refuse(place, overwrite)
         part = place.with_name(f".{place.name[:200]}.{uuid4().hex[:8]}.part")
@@ -280,7 +287,7 @@ def _output_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader stopped early; the caller knows what that means
+        raise  # not of the target, unless its reader has left
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in FULL:

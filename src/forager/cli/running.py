@@ -27,7 +27,7 @@ from forager.cli.output import (
     show_rows,
     silence_stdout,
 )
-from forager.errors import ForagerError, InvalidInput
+from forager.errors import ForagerError, InvalidInput, ReaderLeft
 
 if TYPE_CHECKING:
     from forager.archive.storage import Storage
@@ -174,8 +174,8 @@ def _command(
     def run(context: typer.Context, as_json: bool = False, **given: Any) -> None:
         try:
             answer = with_services(context, lambda here: ask(here, **given), as_json=as_json)
-        except BrokenPipeError:
-            if not reader_has_left():
+        except BrokenPipeError as error:
+            if not isinstance(error, ReaderLeft) and not reader_has_left():
                 raise
             return silence_stdout()
         return print_answer(context, answer)
