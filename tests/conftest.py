@@ -23,6 +23,7 @@ from forager.db.embedded import ServerUse, join_server
 from forager.jobs.kinds import load_kinds
 from forager.jobs.queue import Queue
 from forager.logs import configure_logs
+from forager.parsers import registry
 from forager.settings import Settings
 from servers.shop import Shop
 from support.databases import Databases, administration, with_database
@@ -93,6 +94,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FORAGER_EMBEDDINGS", "off")
     # a second one only takes time to start: the pages of tests are small
     monkeypatch.setenv("FORAGER_EXTRACTION_PROCESSES", "1")
+    # a worker that a test runs in this process loads parsers
+    monkeypatch.setattr(registry, "_modules", registry._modules)
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,6 @@ def test_internal_errors_are_stored_with_their_traceback() -> None:
     except KeyError as error:
         cause = cause_of(error)
     assert cause.kind is ErrorKind.INTERNAL
-    assert "test_our_own_faults" in (cause.stack_trace or "")
+    assert "test_internal_errors_are_stored" in (cause.stack_trace or "")
     for text in (cause.message, cause.stack_trace or ""):
         assert "\0" not in text.encode().decode()
