@@ -44,8 +44,9 @@ def _check_term(term: Term) -> None:
 
 
 def _check_built(query: Query) -> None:
+    words = ["'a'" for term in query.terms for _ in term.texts]
     for reading in Reading:
-        built = build(query, ["'a'"] * len(query.terms), reading)
+        built = build(query, words, reading)
         assert_storable(built.match)
         wanted = [t for t in query.terms if t.kind is Kind.IDENTIFIER and not t.negated]
         kept = built.lexemes

@@ -34,7 +34,7 @@ DELAY = 0.2
 # every n-th domain limits each proxy separately, and has no limit in total
 PER_PROXY = 5
 # what timers and sockets blur of the time between two requests
-BLUR = 0.8
+BLUR = 0.5
 
 PAGE = """<!doctype html><html><head><title>Thing {n}</title><script type="application/ld+json">
 {{"@type": "Product", "name": "Thing {n}", "sku": "{n}", "offers": {{"@type": "Offer",
